@@ -1,0 +1,34 @@
+# Compiler flags shared by all of Vesta's own targets; nothing leaks into a program that includes us.
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_package(Threads REQUIRED)
+find_program(VESTA_CCACHE ccache)
+if(VESTA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${VESTA_CCACHE})
+endif()
+find_program(VESTA_LLD ld.lld)
+
+add_library(vesta_flags INTERFACE)
+target_compile_features(vesta_flags INTERFACE cxx_std_20)
+# -ffp-contract=off: the same text gives the same bits on every ISA level; fma_ is written where it is meant.
+target_compile_options(vesta_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off -fvisibility=hidden
+  -fvisibility-inlines-hidden $<$<CONFIG:Release>:-O2 -g1> $<$<CONFIG:Debug>:-O1 -g>)
+target_compile_definitions(vesta_flags INTERFACE
+  $<$<CONFIG:Debug>:VESTA_DEBUG=1> $<$<BOOL:${VESTA_EMBEDDED}>:VESTA_EMBEDDED=1>)
+target_include_directories(vesta_flags INTERFACE
+  ${PROJECT_SOURCE_DIR}/src $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> ${PROJECT_BINARY_DIR}/gen/include)
+target_link_libraries(vesta_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+if(VESTA_SANITIZE)
+  target_compile_options(vesta_flags INTERFACE -fsanitize=${VESTA_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(vesta_flags INTERFACE -fsanitize=${VESTA_SANITIZE})
+endif()
+if(VESTA_LLD)
+  target_link_options(vesta_flags INTERFACE -fuse-ld=lld)
+endif()
+
+# Numeric loops: -fno-trapping-math lets gcc vectorise selects (log is 9x slower without it); never -ffast-math.
+set(VESTA_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math)
