@@ -1,9 +1,18 @@
 # Compiler flags shared by all of Vesta's own targets; nothing leaks into a program that includes us.
+#   vesta_program_flags   what every program built here needs: sanitizers, linker (also the examples)
+#   vesta_flags           the above, warnings, visibility and the private include folders: library, tests, tools
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+  set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+endif()
 
+set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_program(VESTA_CCACHE ccache)
 if(VESTA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -11,24 +20,36 @@ if(VESTA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 find_program(VESTA_LLD ld.lld)
 
+add_library(vesta_program_flags INTERFACE)
+if(VESTA_SANITIZE)
+  target_compile_options(vesta_program_flags INTERFACE
+    -fsanitize=${VESTA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(vesta_program_flags INTERFACE -fsanitize=${VESTA_SANITIZE})
+endif()
+if(VESTA_LLD)
+  target_link_options(vesta_program_flags INTERFACE -fuse-ld=lld)
+endif()
+target_link_options(vesta_program_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-Wl,--gc-sections>)
+
 add_library(vesta_flags INTERFACE)
 target_compile_features(vesta_flags INTERFACE cxx_std_20)
-# -ffp-contract=off: the same text gives the same bits on every ISA level; fma_ is written where it is meant.
+# -ffp-contract=off: the same text gives the same bits on every ISA level; fma is written where it is meant.
 target_compile_options(vesta_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off -fvisibility=hidden
-  -fvisibility-inlines-hidden $<$<CONFIG:Release>:-O2 -g1> $<$<CONFIG:Debug>:-O1 -g>)
+  -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off -fvisibility-inlines-hidden
+  $<$<CONFIG:Release>:-O2 -g1> $<$<CONFIG:Debug>:-O1 -g> $<$<NOT:$<CONFIG:Debug>>:-ffunction-sections
+  -fdata-sections>)
+# A shared library exports namespace vesta and the C functions by cmake/exports.map, so that public headers need no
+# export macro; a static one hides everything.
+if(BUILD_SHARED_LIBS)
+  target_compile_options(vesta_flags INTERFACE -fno-semantic-interposition)
+else()
+  target_compile_options(vesta_flags INTERFACE -fvisibility=hidden)
+endif()
 target_compile_definitions(vesta_flags INTERFACE
   $<$<CONFIG:Debug>:VESTA_DEBUG=1> $<$<BOOL:${VESTA_EMBEDDED}>:VESTA_EMBEDDED=1>)
 target_include_directories(vesta_flags INTERFACE
-  ${PROJECT_SOURCE_DIR}/src $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> ${PROJECT_BINARY_DIR}/gen/include)
-target_link_libraries(vesta_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
-if(VESTA_SANITIZE)
-  target_compile_options(vesta_flags INTERFACE -fsanitize=${VESTA_SANITIZE} -fno-omit-frame-pointer)
-  target_link_options(vesta_flags INTERFACE -fsanitize=${VESTA_SANITIZE})
-endif()
-if(VESTA_LLD)
-  target_link_options(vesta_flags INTERFACE -fuse-ld=lld)
-endif()
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/gen/include)
+target_link_libraries(vesta_flags INTERFACE vesta_program_flags Threads::Threads ${CMAKE_DL_LIBS})
 
 # Numeric loops: -fno-trapping-math lets gcc vectorise selects (log is 9x slower without it); never -ffast-math.
 set(VESTA_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math)

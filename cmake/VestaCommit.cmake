@@ -1,0 +1,20 @@
+# Writes HEADER with the commit of the git work tree SOURCE ("+" after it: uncommitted changes; "unknown": no git).
+# Run at build time; keeps the file's time when nothing changed.
+execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD
+  OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+if(failed)
+  set(commit unknown)
+else()
+  execute_process(COMMAND git -C ${SOURCE} diff --quiet HEAD -- src include cmake RESULT_VARIABLE changed ERROR_QUIET)
+  if(changed)
+    string(APPEND commit "+")
+  endif()
+endif()
+set(text "#define VESTA_COMMIT \"${commit}\"\n")
+set(old)
+if(EXISTS ${HEADER})
+  file(READ ${HEADER} old)
+endif()
+if(NOT text STREQUAL old)
+  file(WRITE ${HEADER} "${text}")
+endif()

@@ -1,0 +1,37 @@
+# cmake --install: headers, library, find_package(Vesta) and pkg-config files. All paths in them are relative to
+# their own place, so that the installed folder can be moved.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS vesta EXPORT VestaTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ ${PROJECT_BINARY_DIR}/gen/include/
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Vesta)
+install(EXPORT VestaTargets NAMESPACE Vesta:: DESTINATION ${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/VestaConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/VestaConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/VestaConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/VestaConfig.cmake ${PROJECT_BINARY_DIR}/VestaConfigVersion.cmake
+  DESTINATION ${package_dir})
+
+# pkg-config finds the prefix from the .pc file's own folder.
+file(RELATIVE_PATH VESTA_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+set(VESTA_PC_LIBS "-pthread")
+if(CMAKE_DL_LIBS)
+  string(APPEND VESTA_PC_LIBS " -l${CMAKE_DL_LIBS}")
+endif()
+# A static library needs its own libraries on every link line, a shared one brings them.
+if(BUILD_SHARED_LIBS)
+  set(VESTA_PC_PRIVATE "${VESTA_PC_LIBS}")
+  set(VESTA_PC_PUBLIC "")
+else()
+  set(VESTA_PC_PRIVATE "")
+  set(VESTA_PC_PUBLIC " ${VESTA_PC_LIBS}")
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/vesta.pc.in ${PROJECT_BINARY_DIR}/vesta.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/vesta.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
