@@ -1,0 +1,33 @@
+// The one list of built-in op families, and the start of the process: interpreters, drivers, then the families.
+#include <mutex>
+
+#include "autograd/interpreter.h"
+#include "base/cpu_isa.h"
+#include "core/call.h"
+#include "core/registry.h"
+#include "kernels/cpu/pointwise.h"
+
+namespace vesta {
+
+namespace families {
+#define VESTA_FAMILY_ENTRY(name) OpFamily name();
+#include "gen/families.inc"
+#undef VESTA_FAMILY_ENTRY
+}  // namespace families
+
+void init() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    RegistryHooks hooks;
+    hooks.pointwise = cpu::pointwise;
+    hooks.cpu_level = std::min(int(cpu_isa()), 2);
+    set_registry_hooks(hooks);
+    set_interpreter(TensorImpl::kAutograd, autograd::interpret);
+#define VESTA_FAMILY_ENTRY(name) register_ops(families::name());
+#include "gen/families.inc"
+#undef VESTA_FAMILY_ENTRY
+    publish_ops();
+  });
+}
+
+}  // namespace vesta

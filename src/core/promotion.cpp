@@ -1,0 +1,105 @@
+// Type promotion tables and rules.
+#include "core/promotion.h"
+
+#include "core/call.h"
+
+namespace vesta {
+namespace {
+
+// Filled once from the rules below; symmetric.
+struct Table {
+  DType t[kNumDTypes][kNumDTypes];
+  Table() {
+    for (int a = 0; a < kNumDTypes; ++a)
+      for (int b = 0; b < kNumDTypes; ++b) t[a][b] = promote(DType(a), DType(b));
+  }
+  static DType promote(DType a, DType b) {
+    if (a == b) return a;
+    if (a > b) std::swap(a, b);  // the enum is ordered by category, then width
+    if (is_complex(b)) {
+      if (b == DType::Complex64 && a == DType::Float64) return DType::Complex128;
+      return b;
+    }
+    if (is_floating_point(b)) {
+      if (a == DType::Float16 && b == DType::BFloat16) return DType::Float32;
+      return b;
+    }
+    if (a == DType::UInt8) {  // with a signed integer: the next type that holds both
+      return b == DType::Int8 ? DType::Int16 : b;
+    }
+    return b;
+  }
+};
+const Table& table() {
+  static const Table* t = new Table;
+  return *t;
+}
+
+int category(DType t) {
+  if (t == DType::Undefined) return -1;
+  return t == DType::Bool ? 0 : is_integral(t) ? 1 : is_floating_point(t) ? 2 : 3;
+}
+
+DType combine(DType higher, DType lower) {
+  if (higher == DType::Undefined) return lower;
+  if (category(lower) > category(higher)) {
+    if (is_complex(lower) && is_floating_point(higher)) return promote_types(higher, lower);
+    return lower;
+  }
+  return higher;
+}
+
+}  // namespace
+
+DType promote_types(DType a, DType b) { return table().t[int(a)][int(b)]; }
+
+bool can_cast(DType from, DType to) {
+  if (is_complex(from) && !is_complex(to)) return false;
+  if (is_floating_point(from) && is_integral(to, true)) return false;
+  if (from != DType::Bool && to == DType::Bool) return false;
+  return true;
+}
+
+void ResultType::add(const Scalar& s) {
+  DType t = DType::Int64;
+  switch (s.kind()) {
+    case ScalarKind::Bool: t = DType::Bool; break;
+    case ScalarKind::Int: t = DType::Int64; break;
+    case ScalarKind::Float: t = get_default_dtype(); break;
+    case ScalarKind::Complex: t = get_default_dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64; break;
+  }
+  numbers_ = numbers_ == DType::Undefined ? t : promote_types(numbers_, t);
+}
+
+DType ResultType::get() const {
+  // A complex number with a real tensor takes the tensor's precision: float64 gives complex128, half gives complex64.
+  DType tensors = combine(dims_, zeros_);
+  DType numbers = numbers_;
+  if (numbers == DType::Complex128 && is_floating_point(tensors) && tensors != DType::Float64) numbers = DType::Complex64;
+  return combine(tensors, numbers);
+}
+
+DType result_dtype(const Op& op, const Value* args) {
+  ResultType r;
+  for (int k = 0; k < op.num_tensor_args; ++k) {
+    const Value& v = args[op.tensor_args[k]];
+    if (v.kind == ValueKind::Tensor) r.add(Tensor::borrow(v.tensor));
+    else if (v.kind == ValueKind::TensorList)
+      for (auto& t : v.tensors())
+        if (t.defined()) r.add(t);
+  }
+  for (uint32_t m = op.promote_mask; m; m &= m - 1) {
+    const Value& v = args[__builtin_ctz(m)];
+    if (!v.is_none()) r.add(v.scalar());
+  }
+  return r.get();
+}
+
+DType common_dtype(const Op& op, const Value* args) {
+  DType t = result_dtype(op, args);
+  if (op.def->types.promote == Promote::Float && is_integral(t, true)) t = get_default_dtype();
+  VESTA_CHECK_AS(TypeError, op.def->types.accepts(t), op.name, ": does not take ", dtype_name(t), " tensors");
+  return t;
+}
+
+}  // namespace vesta

@@ -1,0 +1,150 @@
+// Turns op blocks into the table that `call` reads.
+#include "core/registry.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+#include "core/eager.h"
+#include "core/value_text.h"
+
+namespace vesta {
+namespace {
+
+// Leaks on exit by design: calls may still come from static destructors of the program.
+struct Registry {
+  std::deque<Op> storage;
+  std::vector<const Op*> ops;
+  std::unordered_map<std::string_view, const Op*> by_name;
+  RegistryHooks hooks;
+};
+Registry& registry() {
+  static auto* r = new Registry;
+  return *r;
+}
+// By id, for op_of. Published when init() is done; register_ops must not run while other threads call ops.
+std::atomic<const Op* const*> op_table{nullptr};
+
+constexpr const char* kGeneratedSchemas[] = {
+#include "gen/op_schemas.inc"
+};
+
+std::vector<std::string> split_names(const char* list) {
+  std::vector<std::string> names;
+  std::string name;
+  for (const char* p = list;; ++p) {
+    if (*p == ',' || !*p) {
+      if (!name.empty()) names.push_back(name);
+      name.clear();
+      if (!*p) return names;
+    } else if (*p != ' ') {
+      name += *p;
+    }
+  }
+}
+
+int arg_index(const Op& op, const std::string& name) {
+  int i = op.schema.index_of(name);
+  VESTA_CHECK_AS(InternalError, i >= 0, op.name, ": the block names an argument that the schema lacks: ", name);
+  return i;
+}
+
+void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const ScalarLoops* loops) {
+  op.def = &def;
+  op.form = form;
+  op.schema = schema;
+  op.name = schema.full_name();
+  VESTA_CHECK(schema.args.size() <= 32, op.name, ": expected at most 32 arguments");
+  op.num_args = uint8_t(schema.args.size());
+  op.num_outs = uint8_t(schema.results.size());
+  for (int i = 0; i < op.num_args; ++i) {
+    auto& a = schema.args[size_t(i)];
+    op.mutates |= a.mutated;
+    op.returns_view |= a.aliases;
+    if (a.type != ArgType::Tensor) continue;
+    if (form == OpForm::Out && a.mutated && a.keyword_only) {
+      if (op.out_arg < 0) op.out_arg = int8_t(i);
+      continue;
+    }
+    VESTA_CHECK(op.num_tensor_args < Op::kMaxTensors, op.name, ": too many tensor arguments");
+    op.tensor_args[op.num_tensor_args++] = uint8_t(i);
+    op.has_tensor_lists |= a.list;
+  }
+  for (size_t j = 0; j < schema.results.size(); ++j)
+    if (schema.results[j].list) op.list_result = int8_t(j);
+  for (auto& name : split_names(def.scalar.attrs)) {
+    VESTA_CHECK(op.num_attrs < Op::kMaxAttrs, op.name, ": too many attributes");
+    op.attr_args[op.num_attrs++] = uint8_t(arg_index(op, name));
+  }
+  for (auto& name : split_names(def.promote_scalars)) op.promote_mask |= 1u << arg_index(op, name);
+  op.defaults.resize(op.num_args);
+  for (int i = 0; i < op.num_args; ++i) op.defaults[size_t(i)] = parse_default(schema.args[size_t(i)]);
+  op.loops = loops ? loops->loop : def.scalar.loops.loop;
+  if (def.scalar.classes && def.types.promote != Promote::None && !def.decompose && !def.kernels.find(DeviceType::CPU))
+    op.eager = registry().hooks.pointwise;
+  else
+    op.eager = choose_eager(op);
+  bool defined = def.scalar.classes || def.kernels.find(DeviceType::CPU) || def.decompose || (op.returns_view && def.infer);
+  VESTA_CHECK(defined && op.eager, op.name, ": the block needs a scalar text, a kernel, a decomposition or a view inference");
+}
+
+void add_op(const OpDef& def, const Schema& schema, OpForm form, const ScalarLoops* loops, const char* family, uint16_t functional) {
+  Registry& r = registry();
+  Op& op = r.storage.emplace_back();
+  fill(op, def, schema, form, loops);
+  op.family = family;
+  op.id = uint16_t(r.ops.size());
+  op.functional = form == OpForm::Functional ? op.id : functional;
+  VESTA_CHECK(r.by_name.emplace(op.name, &op).second, "register_ops: ", op.name, " is registered already");
+  if (op.id < std::size(kGeneratedSchemas))
+    VESTA_CHECK_AS(InternalError, op.schema.str() == kGeneratedSchemas[op.id], "register_ops: built-in op ", op.id,
+                   " is ", op.schema.str(), " but the generated headers say ", kGeneratedSchemas[op.id]);
+  r.ops.push_back(&op);
+}
+
+void add_family(const OpFamily& family) {
+  int level = registry().hooks.cpu_level;
+  for (size_t i = 0; i < family.ops.size(); ++i) {
+    const OpDef& def = family.ops[i];
+    const ScalarLoops* loops = family.loops[level] ? &family.loops[level][i] : nullptr;
+    Schema s = parse_schema(def.schema);
+    uint16_t id = uint16_t(registry().ops.size());
+    add_op(def, s, OpForm::Functional, loops, family.name, id);
+    if (def.forms & InPlace) add_op(def, in_place_form(s), OpForm::InPlace, loops, family.name, id);
+    if (def.forms & Out) add_op(def, out_form(s), OpForm::Out, loops, family.name, id);
+  }
+}
+
+}  // namespace
+
+void set_registry_hooks(const RegistryHooks& hooks) { registry().hooks = hooks; }
+
+void publish_ops() { op_table.store(registry().ops.data(), std::memory_order_release); }
+
+void register_ops(const OpFamily& family) { add_family(family); }
+void register_ops(std::span<const OpDef> ops) {
+  init();
+  add_family({"custom", ops, {nullptr, nullptr, nullptr}});
+  publish_ops();
+}
+
+const Op& op_of(OpId id) {
+  const Op* const* table = op_table.load(std::memory_order_acquire);
+  if (!table) [[unlikely]] {
+    init();
+    table = op_table.load(std::memory_order_acquire);
+  }
+  return *table[int(id)];
+}
+const Op* find_op(std::string_view name) {
+  init();
+  auto it = registry().by_name.find(name);
+  return it == registry().by_name.end() ? nullptr : it->second;
+}
+const std::vector<const Op*>& all_ops() {
+  init();
+  return registry().ops;
+}
+
+}  // namespace vesta

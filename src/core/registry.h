@@ -1,0 +1,61 @@
+#pragma once
+// The registered operators: a block's text turned into what the call path needs. Built once, then immutable.
+#include <string_view>
+#include <vector>
+
+#include "core/schema.h"
+#include "gen/op_ids.h"
+#include "vesta/op.h"
+
+namespace vesta {
+
+enum class OpForm : uint8_t { Functional, InPlace, Out };
+
+// One form of one operator. The first line is what every call touches.
+struct Op {
+  // Runs the op on plain tensors: no interpreter is left above it.
+  void (*eager)(const Op&, const Value* args, Value* outs) = nullptr;
+  const OpDef* def = nullptr;
+  const ScalarLoop* loops = nullptr;  // per compute type, for the chosen CPU level
+  uint16_t id = 0;
+  OpForm form = OpForm::Functional;
+  uint8_t num_args = 0, num_tensor_args = 0, num_outs = 0;
+  bool has_tensor_lists = false;
+  bool mutates = false;  // writes arguments: in place, out=, or a block with mutated arguments
+  bool returns_view = false;
+  int8_t out_arg = -1;     // first out= argument
+  int8_t list_result = -1; // the one Tensor[] result
+
+  static constexpr int kMaxTensors = 12, kMaxAttrs = 6;
+  uint8_t tensor_args[kMaxTensors]{};  // positions of arguments of tensor type (lists included), out= excluded
+  uint8_t attr_args[kMaxAttrs]{};      // positions of the scalar text's attributes
+  uint8_t num_attrs = 0;
+  uint32_t promote_mask = 0;           // argument positions of Scalars that take part in promotion
+  uint16_t functional = 0;             // id of the functional form, for in-place and out forms
+
+  Schema schema;
+  std::string name;               // "add.Tensor"
+  std::vector<Value> defaults;    // by argument; None where there is none
+  std::string storage_of_defaults;
+  const char* family = "";
+};
+
+const Op& op_of(OpId id);
+inline const Op& op_of(uint16_t id) { return op_of(OpId(id)); }
+// Null where no such operator is registered. "add.Tensor", "add_.Tensor", "relu" (the empty overload).
+const Op* find_op(std::string_view name_and_overload);
+const std::vector<const Op*>& all_ops();
+
+// What core cannot know, set once by init(): the driver of scalar texts, the registration of built-in families.
+using EagerFn = void (*)(const Op&, const Value*, Value*);
+struct RegistryHooks {
+  EagerFn pointwise = nullptr;
+  int cpu_level = 0;  // index into OpFamily::loops
+};
+void set_registry_hooks(const RegistryHooks& hooks);
+// Makes newly registered ops visible to op_of.
+void publish_ops();
+// Registers the built-in families once; every entry point calls it.
+void init();
+
+}  // namespace vesta

@@ -1,0 +1,44 @@
+#pragma once
+// The rare parts of a tensor: gradient and hooks of leaves, retained gradients, hooks of results. And the base of
+// autograd's nodes, which core must be able to release.
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "vesta/tensor.h"
+
+namespace vesta {
+
+// The first part of every autograd node; autograd/node.h has the rest.
+class GradNode {
+ public:
+  virtual ~GradNode() = default;
+  std::atomic<uint32_t> refs{1};
+};
+// Drops a reference; chains of any length are released without recursion (autograd/node.cpp).
+void release_grad_node(GradNode* node);
+inline GradNode* retain(GradNode* node) {
+  if (node) node->refs.fetch_add(1, std::memory_order_relaxed);
+  return node;
+}
+
+struct TensorHook {
+  unsigned id;
+  std::function<Tensor(const Tensor&)> fn;
+};
+
+struct TensorExt {
+  Tensor grad;
+  std::vector<TensorHook> hooks;             // of a leaf, or of this output of grad_fn
+  std::vector<std::function<void(const Tensor&)>> post_accumulate_hooks;  // of a leaf, after .grad was written
+  unsigned next_hook_id = 0;
+  Storage* own_version = nullptr;
+};
+
+TensorExt& ensure_ext(TensorImpl* impl);
+void release_ext(TensorExt* ext);
+
+// How a view came to be; in-place writes ask (autograd/inplace.cpp).
+enum class ViewCreation : uint8_t { Default, NoGrad, MultiOutput, Inference };
+
+}  // namespace vesta

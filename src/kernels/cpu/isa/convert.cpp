@@ -1,0 +1,162 @@
+// Conversion loops, compiled per CPU level; see kernels/cpu/convert.h for the rules.
+#include "kernels/cpu/convert.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace vesta::cpu::VESTA_ISA {
+namespace {
+
+template <class R> struct Complex { R re, im; };
+template <class T> struct IsComplex : std::false_type {};
+template <class R> struct IsComplex<Complex<R>> : std::true_type {};
+struct Bool { uint8_t v; };  // any byte; nonzero is true
+
+// float -> integer with saturation; the comparisons are written so that NaN gives 0 and loops vectorise.
+template <class I, class F>
+inline I saturate(F v) {
+  constexpr F lo = F(std::numeric_limits<I>::min());
+  // The largest F below 2^(bits-1).
+  constexpr F hi = sizeof(I) == 4 ? (sizeof(F) == 4 ? F(2147483520.0) : F(2147483647.0))
+                                  : (sizeof(F) == 4 ? F(9223371487098961920.0) : F(9223372036854774784.0));
+  F clipped = v < lo ? lo : (v > hi ? hi : v);
+  I r = I(clipped == clipped ? clipped : F(0));
+  return v > hi ? std::numeric_limits<I>::max() : r;
+}
+
+template <class To, class From>
+inline To convert(From v) {
+  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
+    return convert<To>(float(v));
+  } else if constexpr (std::is_same_v<From, Bool>) {
+    return convert<To>(uint8_t(v.v != 0));
+  } else if constexpr (std::is_same_v<To, Bool>) {
+    if constexpr (IsComplex<From>::value) return Bool{uint8_t(v.re != 0 || v.im != 0)};
+    else return Bool{uint8_t(v != From(0))};
+  } else if constexpr (IsComplex<To>::value) {
+    using R = decltype(To::re);
+    if constexpr (IsComplex<From>::value) return To{R(v.re), R(v.im)};
+    else return To{R(v), R(0)};
+  } else if constexpr (IsComplex<From>::value) {
+    return convert<To>(v.re);
+  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+    return To(float(v));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    if constexpr (sizeof(To) >= 4) return saturate<To>(v);
+    else return To(saturate<int32_t>(v));
+  } else {
+    return static_cast<To>(v);
+  }
+}
+
+template <class To, class From>
+void load(const void* src, int64_t stride, void* dst, int64_t n) {
+  To* __restrict out = static_cast<To*>(dst);
+  if (stride == int64_t(sizeof(From))) {
+    const From* __restrict in = static_cast<const From*>(src);
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
+  } else if (stride == 0) {
+    To v = convert<To>(*static_cast<const From*>(src));
+    for (int64_t i = 0; i < n; ++i) out[i] = v;
+  } else {
+    const char* in = static_cast<const char*>(src);
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(*reinterpret_cast<const From*>(in + i * stride));
+  }
+}
+
+template <class To, class From>
+void store(const void* src, void* dst, int64_t stride, int64_t n) {
+  const From* __restrict in = static_cast<const From*>(src);
+  if (stride == int64_t(sizeof(To))) {
+    To* __restrict out = static_cast<To*>(dst);
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
+  } else {
+    char* out = static_cast<char*>(dst);
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(out + i * stride) = convert<To>(in[i]);
+  }
+}
+
+#if defined(__F16C__)
+template <>
+void load<float, Half>(const void* src, int64_t stride, void* dst, int64_t n) {
+  float* out = static_cast<float*>(dst);
+  int64_t i = 0;
+  const char* in = static_cast<const char*>(src);
+  if (stride == 2)
+    for (; i + 8 <= n; i += 8)
+      _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * 2))));
+  for (; i < n; ++i) out[i] = _cvtsh_ss(*reinterpret_cast<const uint16_t*>(in + i * stride));
+}
+template <>
+void store<Half, float>(const void* src, void* dst, int64_t stride, int64_t n) {
+  const float* in = static_cast<const float*>(src);
+  int64_t i = 0;
+  char* out = static_cast<char*>(dst);
+  if (stride == 2)
+    for (; i + 8 <= n; i += 8)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * 2), _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+  for (; i < n; ++i) *reinterpret_cast<uint16_t*>(out + i * stride) = _cvtss_sh(in[i], _MM_FROUND_TO_NEAREST_INT);
+}
+#endif
+
+template <class From>
+constexpr void fill_loads(ConvertFn* row) {
+  row[int(ComputeType::F32)] = load<float, From>;
+  row[int(ComputeType::F64)] = load<double, From>;
+  row[int(ComputeType::I32)] = load<int32_t, From>;
+  row[int(ComputeType::I64)] = load<int64_t, From>;
+  row[int(ComputeType::U8)] = load<Bool, From>;
+  row[int(ComputeType::C64)] = load<Complex<float>, From>;
+  row[int(ComputeType::C128)] = load<Complex<double>, From>;
+}
+template <class From>
+constexpr void fill_stores(StoreFn* row) {
+  row[int(DType::Bool)] = store<Bool, From>;
+  row[int(DType::UInt8)] = store<uint8_t, From>;
+  row[int(DType::Int8)] = store<int8_t, From>;
+  row[int(DType::Int16)] = store<int16_t, From>;
+  row[int(DType::Int32)] = store<int32_t, From>;
+  row[int(DType::Int64)] = store<int64_t, From>;
+  row[int(DType::Float16)] = store<Half, From>;
+  row[int(DType::BFloat16)] = store<BFloat16, From>;
+  row[int(DType::Float32)] = store<float, From>;
+  row[int(DType::Float64)] = store<double, From>;
+  row[int(DType::Complex64)] = store<Complex<float>, From>;
+  row[int(DType::Complex128)] = store<Complex<double>, From>;
+}
+constexpr ConvertTable make_table() {
+  ConvertTable t{};
+  fill_loads<Bool>(t.load[int(DType::Bool)]);
+  fill_loads<uint8_t>(t.load[int(DType::UInt8)]);
+  fill_loads<int8_t>(t.load[int(DType::Int8)]);
+  fill_loads<int16_t>(t.load[int(DType::Int16)]);
+  fill_loads<int32_t>(t.load[int(DType::Int32)]);
+  fill_loads<int64_t>(t.load[int(DType::Int64)]);
+  fill_loads<Half>(t.load[int(DType::Float16)]);
+  fill_loads<BFloat16>(t.load[int(DType::BFloat16)]);
+  fill_loads<float>(t.load[int(DType::Float32)]);
+  fill_loads<double>(t.load[int(DType::Float64)]);
+  fill_loads<Complex<float>>(t.load[int(DType::Complex64)]);
+  fill_loads<Complex<double>>(t.load[int(DType::Complex128)]);
+  fill_stores<float>(t.store[int(ComputeType::F32)]);
+  fill_stores<double>(t.store[int(ComputeType::F64)]);
+  fill_stores<int32_t>(t.store[int(ComputeType::I32)]);
+  fill_stores<int64_t>(t.store[int(ComputeType::I64)]);
+  fill_stores<Bool>(t.store[int(ComputeType::U8)]);
+  fill_stores<Complex<float>>(t.store[int(ComputeType::C64)]);
+  fill_stores<Complex<double>>(t.store[int(ComputeType::C128)]);
+  return t;
+}
+
+}  // namespace
+
+extern const ConvertTable convert_functions;
+const ConvertTable convert_functions = make_table();
+
+}  // namespace vesta::cpu::VESTA_ISA

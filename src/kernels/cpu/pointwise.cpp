@@ -1,0 +1,346 @@
+// One driver for all scalar texts. Equal dtypes, equal sizes and contiguous operands take the short way: allocate,
+// one loop call. Everything else (half types, small integers, promotion, strides, broadcast, out= of another dtype) is
+// staged: chunks of every operand that is not already consecutive compute-type elements go through L1 buffers.
+#include "kernels/cpu/pointwise.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "core/call.h"
+#include "core/eager.h"
+#include "core/promotion.h"
+#include "core/storage.h"
+#include "core/value_text.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/strided.h"
+
+namespace vesta::cpu {
+namespace {
+
+constexpr int64_t kGrain = 32768;  // elements a thread takes at once; below it the caller works alone
+constexpr int64_t kChunk = 1024;   // staged elements: 4 operands x 16 bytes x 1024 = 64 KiB at most
+constexpr int kMaxInputs = 4;
+
+void fill_attrs(const Op& op, const Value* args, ScalarAttr* attrs) {
+  for (int k = 0; k < op.num_attrs; ++k) {
+    const Value& v = args[op.attr_args[k]];
+    switch (v.kind) {
+      case ValueKind::Float:
+        // Out of range is undefined in C++; such an attribute only meets integer loops where promotion rejected it.
+        attrs[k] = {v.d, 0, v.d > -9e18 && v.d < 9e18 ? int64_t(v.d) : 0};
+        break;
+      case ValueKind::Complex: {
+        auto* c = static_cast<const double*>(v.ptr);
+        attrs[k] = {c[0], c[1], 0};
+        break;
+      }
+      case ValueKind::None: attrs[k] = {0, 0, 0}; break;
+      default: attrs[k] = {double(v.i), 0, v.i};
+    }
+  }
+}
+
+// Attributes that take no part in promotion must fit the computation: alpha of an integer add cannot be 0.5.
+void check_attrs(const Op& op, const Value* args, DType common) {
+  for (int k = 0; k < op.num_attrs; ++k) {
+    int i = op.attr_args[k];
+    const Value& v = args[i];
+    if (op.promote_mask >> i & 1 || op.schema.args[size_t(i)].type != ArgType::Scalar) continue;
+    VESTA_CHECK_AS(TypeError, !(is_integral(common, true) && (v.kind == ValueKind::Float || v.kind == ValueKind::Complex)),
+                   op.name, ": for integer tensors, expected an integer ", op.schema.args[size_t(i)].name, ", got ", v.scalar().str());
+    VESTA_CHECK_AS(TypeError, !(is_floating_point(common) && v.kind == ValueKind::Complex), op.name, ": for real tensors, expected a real ",
+                   op.schema.args[size_t(i)].name, ", got ", v.scalar().str());
+  }
+}
+
+DType result_type(const Op& op, DType common) {
+  switch (op.def->types.result) {
+    case ResultType::Bool: return DType::Bool;
+    case ResultType::Real:
+      return common == DType::Complex64 ? DType::Float32 : common == DType::Complex128 ? DType::Float64 : common;
+    case ResultType::Integer: return DType::Int64;
+    default: return common;
+  }
+}
+
+// The loop's own result type: a bool text writes u8, abs of complex writes its real type.
+ComputeType loop_result(const Op& op, ComputeType c) {
+  switch (op.def->types.result) {
+    case ResultType::Bool: return ComputeType::U8;
+    case ResultType::Real: return c == ComputeType::C64 ? ComputeType::F32 : c == ComputeType::C128 ? ComputeType::F64 : c;
+    default: return c;
+  }
+}
+
+// bool tensors may use the integer loops where the text has none for bool.
+ComputeType pick_loop(const Op& op, DType common) {
+  ComputeType c = compute_type(common);
+  if (op.loops[int(c)]) return c;
+  if (c == ComputeType::U8 && op.loops[int(ComputeType::I32)]) return ComputeType::I32;
+  throw TypeError(detail::message(op.name, ": does not take ", dtype_name(common), " tensors"));
+}
+
+void check_divisor(const Op& op, const void* divisor, ComputeType c, int64_t n) {
+  bool zero = false;
+  if (c == ComputeType::I32) {
+    auto* p = static_cast<const int32_t*>(divisor);
+    for (int64_t i = 0; i < n; ++i) zero |= p[i] == 0;
+  } else if (c == ComputeType::I64) {
+    auto* p = static_cast<const int64_t*>(divisor);
+    for (int64_t i = 0; i < n; ++i) zero |= p[i] == 0;
+  }
+  VESTA_CHECK(!zero, op.name, ": division by zero (ZeroDivisionError): an integer divisor is 0");
+}
+
+struct Staged {
+  const Op& op;
+  StridedLoop loop;
+  ScalarLoop fn;
+  ComputeType compute, result;
+  int num_in, num_out;
+  DType in_types[kMaxInputs], out_types[2];
+  const ScalarAttr* attrs;
+
+  void run() {
+    bool direct_all = true;
+    bool direct[StridedLoop::kMaxOperands];
+    for (int k = 0; k < num_out; ++k) {
+      direct[k] = loop.linear(k, int64_t(element_size(out_types[k]))) && is_compute_storage(out_types[k]) && compute_type(out_types[k]) == result;
+      direct_all &= direct[k];
+    }
+    for (int k = 0; k < num_in; ++k) {
+      int o = num_out + k;
+      direct[o] = loop.linear(o, int64_t(element_size(in_types[k]))) && is_compute_storage(in_types[k]) && compute_type(in_types[k]) == compute;
+      direct_all &= direct[o];
+    }
+    parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
+      if (direct_all) chunk(begin, end - begin, direct, nullptr);
+      else {
+        alignas(64) char buffers[(kMaxInputs + 2) * kChunk * 16];
+        for (int64_t at = begin; at < end; at += kChunk) chunk(at, std::min(kChunk, end - at), direct, buffers);
+      }
+    });
+  }
+
+  void chunk(int64_t at, int64_t n, const bool* direct, char* buffers) {
+    const void* in[kMaxInputs] = {};
+    void* out[2] = {};
+    const ConvertTable& table = convert_table();
+    for (int k = 0; k < num_in; ++k) {
+      int o = num_out + k;
+      int64_t size = int64_t(element_size(in_types[k]));
+      if (direct[o]) {
+        in[k] = loop.data[o] + at * size;
+        continue;
+      }
+      char* buffer = buffers + o * kChunk * 16;
+      ConvertFn load = table.load[int(in_types[k])][int(compute)];
+      int64_t stride = loop.ndim ? loop.strides[o][0] : 0, width = compute_size(compute);
+      loop.runs(o, at, n, [&](char* src, int64_t m, int64_t off) { load(src, stride, buffer + off * width, m); });
+      in[k] = buffer;
+    }
+    for (int k = 0; k < num_out; ++k)
+      out[k] = direct[k] ? loop.data[k] + at * int64_t(element_size(out_types[k])) : buffers + k * kChunk * 16;
+    if (op.def->check_divisor) check_divisor(op, in[num_in - 1], compute, n);
+    fn(in, out, n, attrs);
+    for (int k = 0; k < num_out; ++k) {
+      if (direct[k]) continue;
+      StoreFn store = table.store[int(result)][int(out_types[k])];
+      int64_t stride = loop.ndim ? loop.strides[k][0] : 0, width = compute_size(result);
+      const char* buffer = static_cast<const char*>(out[k]);
+      loop.runs(k, at, n, [&](char* dst, int64_t m, int64_t off) { store(buffer + off * width, dst, stride, m); });
+    }
+  }
+};
+
+// Broadcast shape of the inputs; throws ValueError naming the sizes.
+void broadcast_shape(const Op& op, const Tensor* in, int n, std::vector<int64_t>& shape) {
+  size_t ndim = 0;
+  for (int k = 0; k < n; ++k) ndim = std::max(ndim, size_t(in[k].dim()));
+  shape.assign(ndim, 1);
+  for (int k = 0; k < n; ++k) {
+    auto s = in[k].sizes();
+    for (size_t d = 0; d < s.size(); ++d) {
+      int64_t& have = shape[ndim - s.size() + d];
+      if (s[d] == have || s[d] == 1) continue;
+      VESTA_CHECK(have == 1, op.name, ": expected sizes that broadcast, got ", have, " and ", s[d], " at dim ", ndim - s.size() + d);
+      have = s[d];
+    }
+  }
+}
+
+// Result strides: the first full operand's dense order, else contiguous.
+Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shape, DType dtype) {
+  const TensorImpl* model = nullptr;
+  for (int k = 0; k < n && !model; ++k)
+    if (in[k].sizes() == IntArrayRef(shape) && (in[k].impl()->bits & TensorImpl::kDense)) model = in[k].impl();
+  Tensor t = empty_cpu(shape, dtype);
+  if (model && !(model->bits & TensorImpl::kContiguous)) {
+    TensorImpl* impl = t.impl();
+    std::memcpy(impl->strides_data(), const_cast<TensorImpl*>(model)->strides_data(), shape.size() * 8);
+    refresh_facts(impl);
+  }
+  return t;
+}
+
+[[gnu::noinline]] void general(const Op& op, const Value* args, Value* outs) {
+  Tensor in[kMaxInputs];
+  int num_in = 0;
+  bool meta = false;
+  for (int k = 0; k < op.num_tensor_args; ++k) {
+    const Value& v = args[op.tensor_args[k]];
+    VESTA_CHECK(v.kind == ValueKind::Tensor, op.name, ": expected a tensor for ", op.schema.args[op.tensor_args[k]].name);
+    Tensor t = Tensor::borrow(v.tensor);
+    if (t.impl()->bits & (TensorImpl::kConj | TensorImpl::kNeg)) t = t.resolve_conj().resolve_neg();
+    meta |= t.is_meta();
+    in[num_in++] = std::move(t);
+  }
+  DType common = common_dtype(op, args);
+  check_attrs(op, args, common);
+  DType result = result_type(op, common);
+  int num_out = op.num_outs;
+  Tensor out[2];
+  if (meta) {
+    std::vector<OutMeta> metas, list;
+    infer_outputs(op, args, metas, list);
+    for (int j = 0; j < num_out; ++j)
+      outs[j] = detail::give(op.form == OpForm::Functional ? meta_tensor(metas[size_t(j)])
+                                                           : Tensor::borrow(args[op.form == OpForm::InPlace ? 0 : op.out_arg + j].tensor));
+    return;
+  }
+  std::vector<int64_t> shape;
+  broadcast_shape(op, in, num_in, shape);
+  if (op.form == OpForm::Functional) {
+    for (int j = 0; j < num_out; ++j) out[j] = allocate_result(in, num_in, shape, result);
+  } else {
+    bool in_place = op.form == OpForm::InPlace;
+    for (int j = 0; j < num_out; ++j) {
+      out[j] = Tensor::borrow(args[in_place ? 0 : op.out_arg + j].tensor);
+      VESTA_CHECK_AS(TypeError, can_cast(result, out[j].dtype()), op.name, ": result type ", to_string(result),
+                     " can't be cast to the desired output type ", to_string(out[j].dtype()));
+      if (in_place) {
+        VESTA_CHECK(out[j].sizes() == IntArrayRef(shape), op.name, ": expected operands that broadcast to self's shape ",
+                    value_text(Value(out[j].sizes())), ", got ", value_text(Value(IntArrayRef(shape))));
+      } else {
+        resize_out(op, out[j], shape);
+      }
+      TensorImpl* o = out[j].impl();
+      for (int d = 0; d < o->ndim; ++d)
+        VESTA_CHECK(o->strides_data()[d] != 0 || o->sizes_data()[d] <= 1, op.name,
+                    ": the written tensor has elements that share memory; clone it first");
+      for (int k = 0; k < num_in; ++k) {
+        // Exactly the same elements are fine; otherwise read a copy.
+        bool same = in[k].impl()->data == o->data && in[k].sizes() == out[j].sizes() && in[k].strides() == out[j].strides() &&
+                    in[k].dtype() == out[j].dtype();
+        if (!same && may_overlap(in[k], out[j])) in[k] = in[k].clone();
+      }
+    }
+  }
+  ScalarAttr attrs[Op::kMaxAttrs];
+  fill_attrs(op, args, attrs);
+  ComputeType compute = pick_loop(op, common);
+  Staged s{op, {}, op.loops[int(compute)], compute, loop_result(op, compute), num_in, num_out, {}, {}, attrs};
+  s.loop.set_shape(shape);
+  for (int j = 0; j < num_out; ++j) {
+    s.loop.add(out[j]);
+    s.out_types[j] = out[j].dtype();
+  }
+  for (int k = 0; k < num_in; ++k) {
+    s.loop.add(in[k]);
+    s.in_types[k] = in[k].dtype();
+  }
+  s.loop.collapse();
+  s.run();
+  for (int j = 0; j < num_out; ++j) {
+    if (op.form != OpForm::Functional) bump_version(out[j].impl());
+    outs[j] = detail::give(std::move(out[j]));
+  }
+}
+
+// Same compute-storage dtype, same sizes, contiguous, on the CPU, one output of the same type.
+bool try_fast(const Op& op, const Value* args, Value* outs) {
+  const Value& first = args[op.tensor_args[0]];
+  if (first.kind != ValueKind::Tensor) return false;
+  TensorImpl* a = first.tensor;
+  constexpr uint32_t wanted = TensorImpl::kContiguous | TensorImpl::kHasData;
+  constexpr uint32_t refused = TensorImpl::kConj | TensorImpl::kNeg;
+  if ((a->bits & (wanted | refused)) != wanted || a->device != 0 || a->ndim > TensorImpl::kInlineDims) return false;
+  const TypeRule& rule = op.def->types;
+  DType t = a->dtype;
+  if (!rule.accepts(t) || (rule.promote == Promote::Float && is_integral(t, true)) || !is_compute_storage(t)) return false;
+  if (rule.result == ResultType::Integer || (rule.result == ResultType::Real && is_complex(t)) || op.num_outs != 1) return false;
+  const void* in[kMaxInputs] = {a->data};
+  for (int k = 1; k < op.num_tensor_args; ++k) {
+    const Value& v = args[op.tensor_args[k]];
+    if (v.kind != ValueKind::Tensor) return false;
+    TensorImpl* b = v.tensor;
+    if (b->dtype != t || (b->bits & (wanted | refused)) != wanted || b->ndim != a->ndim || b->device != 0) return false;
+    for (int d = 0; d < a->ndim; ++d)
+      if (b->inline_sizes[d] != a->inline_sizes[d]) return false;
+    in[k] = b->data;
+  }
+  ComputeType c = compute_type(t);
+  ScalarLoop fn = op.loops[int(c)];
+  if (!fn) return false;
+  // Numbers must not change the type: an integer tensor with a float number, or anything with a complex one, does.
+  for (int k = 0; k < op.num_attrs; ++k) {
+    ValueKind kind = args[op.attr_args[k]].kind;
+    if (kind == ValueKind::Complex && !is_complex(t)) return false;
+    if (is_integral(t, true) && (kind == ValueKind::Float || (t == DType::Bool && kind == ValueKind::Int))) return false;
+  }
+  ScalarAttr attrs[Op::kMaxAttrs];
+  fill_attrs(op, args, attrs);
+  DType result = rule.result == ResultType::Bool ? DType::Bool : t;
+  TensorImpl* o;
+  if (op.form == OpForm::InPlace) {
+    if (result != t) return false;
+    o = a;
+    o->refs.fetch_add(1, std::memory_order_relaxed);
+    bump_version(o);
+  } else if (op.form == OpForm::Functional) {
+    o = new_tensor(size_t(a->numel) * element_size(result));
+    o->dtype = result;
+    o->ndim = a->ndim;
+    o->numel = a->numel;
+    std::memcpy(o->inline_sizes, a->inline_sizes, sizeof(a->inline_sizes) * 2);
+    o->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
+  } else {
+    return false;
+  }
+  Value& v = outs[0];
+  v.kind = ValueKind::Tensor;
+  v.tensor = o;
+  int64_t n = a->numel;
+  if (op.def->check_divisor) [[unlikely]] {
+    try {
+      check_divisor(op, in[op.num_tensor_args - 1], c, n);
+    } catch (...) {
+      detail::drop(v);
+      throw;
+    }
+  }
+  if (n <= kGrain) {
+    void* out[1] = {o->data};
+    fn(in, out, n, attrs);
+    return true;
+  }
+  int64_t in_size = int64_t(element_size(t)), out_size = int64_t(element_size(result));
+  parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
+    const void* src[kMaxInputs];
+    for (int k = 0; k < op.num_tensor_args; ++k) src[k] = static_cast<const char*>(in[k]) + begin * in_size;
+    void* out[1] = {static_cast<char*>(o->data) + begin * out_size};
+    fn(src, out, end - begin, attrs);
+  });
+  return true;
+}
+
+}  // namespace
+
+void pointwise(const Op& op, const Value* args, Value* outs) {
+  if (try_fast(op, args, outs)) [[likely]] return;
+  general(op, args, outs);
+}
+
+}  // namespace vesta::cpu
