@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Source rules that a compiler does not check. Prints each offending line; fails if there is one.
 set -uo pipefail
-cd "$(dirname "$(readlink -f "$0")")/.."
+cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
 bad=0
 
 rule() { # rule MESSAGE PATTERN FILES...: no line of FILES may match; comment lines do not count

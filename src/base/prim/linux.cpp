@@ -152,23 +152,23 @@ size_t page_bytes() {
   return bytes;
 }
 
-void* map_pages(size_t bytes) {
-  bool huge = bytes >= kHugePageBytes;
-  // Over-map by one huge page, then cut both ends: mmap alone aligns to small pages only.
-  size_t mapped = huge ? bytes + kHugePageBytes : bytes;
+void* map_pages(size_t bytes, size_t alignment, bool huge) {
+  // mmap aligns to pages only: map more, then cut both ends.
+  size_t mapped = alignment > page_bytes() ? bytes + alignment : bytes;
   if (mapped < bytes) return nullptr;
   void* start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return nullptr;
-  if (!huge) return start;
   uintptr_t from = reinterpret_cast<uintptr_t>(start);
-  uintptr_t block = (from + kHugePageBytes - 1) & ~(kHugePageBytes - 1);
+  uintptr_t block = (from + alignment - 1) & ~(alignment - 1);
   size_t head = block - from;
   size_t tail = mapped - head - bytes;
   if (head) munmap(start, head);
   if (tail) munmap(reinterpret_cast<void*>(block + bytes), tail);
-  madvise(reinterpret_cast<void*>(block), bytes, MADV_HUGEPAGE);
+  if (huge) madvise(reinterpret_cast<void*>(block), bytes, MADV_HUGEPAGE);
   return reinterpret_cast<void*>(block);
 }
+
+void discard_pages(void* pages, size_t bytes) { madvise(pages, bytes, MADV_DONTNEED); }
 
 void unmap_pages(void* pages, size_t bytes) { munmap(pages, bytes); }
 

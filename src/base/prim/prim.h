@@ -38,9 +38,11 @@ int cgroup_cores(const std::string& root = "");
 // --- memory ---
 size_t page_bytes();
 inline constexpr size_t kHugePageBytes = size_t{2} << 20;
-// Zeroed pages, or null. bytes is a multiple of the page size. From kHugePageBytes on, the block is aligned
-// to it and huge pages are asked for (a hint that the kernel may ignore).
-void* map_pages(size_t bytes);
+// Zeroed pages at a multiple of `alignment` (a power of two), or null. bytes is a multiple of the page size.
+// huge: ask for huge pages (a hint that the kernel may ignore).
+void* map_pages(size_t bytes, size_t alignment, bool huge);
+// Gives the memory behind the pages back but keeps the addresses; the next touch finds zeroes.
+void discard_pages(void* pages, size_t bytes);
 void unmap_pages(void* pages, size_t bytes);
 
 // --- threads and processes ---

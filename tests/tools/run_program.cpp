@@ -1,0 +1,50 @@
+// popen, so that a tool runs as ./dev and CMake run it: by its own main, with its exit status.
+#include "tools/run_program.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+namespace fs = std::filesystem;
+
+namespace vesta::test {
+
+ProgramResult run_tool(const std::string& tool, const std::string& arguments) {
+  fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / tool;
+  std::string command = "'" + program.string() + "' " + arguments + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) throw std::runtime_error("popen failed: " + command);
+  ProgramResult result{-1, ""};
+  char buffer[4096];
+  while (size_t got = fread(buffer, 1, sizeof buffer, pipe)) result.output.append(buffer, got);
+  int status = pclose(pipe);
+  if (WIFEXITED(status)) result.exit_status = WEXITSTATUS(status);
+  return result;
+}
+
+TempFolder::TempFolder() {
+  path_ = testing::TempDir() + "vesta_tools_XXXXXX";
+  if (!mkdtemp(path_.data())) throw std::runtime_error("mkdtemp failed: " + path_);
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::string TempFolder::write(const std::string& name, const std::string& text) const {
+  fs::path file = fs::path(path_) / name;
+  fs::create_directories(file.parent_path());
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw std::runtime_error("cannot write " + file.string());
+  return file.string();
+}
+
+}  // namespace vesta::test
