@@ -52,4 +52,5 @@ target_include_directories(vesta_flags INTERFACE
 target_link_libraries(vesta_flags INTERFACE vesta_program_flags Threads::Threads ${CMAKE_DL_LIBS})
 
 # Numeric loops: -fno-trapping-math lets gcc vectorise selects (log is 9x slower without it); never -ffast-math.
-set(VESTA_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math)
+# -fwrapv: integer texts wrap, as documented.
+set(VESTA_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -fwrapv)

@@ -18,7 +18,7 @@ void run_loop(const void* const* in, void* const* out, int64_t n, const ScalarAt
     return F{}(kInputs > 0 ? x[i] : T{}, kInputs > 1 ? y[i] : T{}, kInputs > 2 ? z[i] : T{}, kInputs > 3 ? w[i] : T{}, a[I]...);
   };
   // An output may be exactly one of the inputs (in place), which ivdep allows: element i reads only element i.
-  if constexpr (IsPair<R>::value) {
+  if constexpr (IsTwo<R>::value) {
     auto* o0 = static_cast<typename StoredType<decltype(R::first), T>::type*>(out[0]);
     auto* o1 = static_cast<typename StoredType<decltype(R::second), T>::type*>(out[1]);
 #pragma GCC ivdep

@@ -82,12 +82,12 @@ namespace vesta::scalar {
 
 // Two results of one text.
 template <class A, class B>
-struct Pair {
+struct Two {
   A first;
   B second;
 };
 template <class A, class B>
-inline Pair<A, B> pair_(A a, B b) { return {a, b}; }
+inline Two<A, B> two_(A a, B b) { return {a, b}; }
 
 template <class T>
 inline T attr_as(const ScalarAttr& a) {
@@ -99,9 +99,9 @@ inline T attr_as(const ScalarAttr& a) {
     return T(a.re);
 }
 template <class R>
-struct IsPair { static constexpr bool value = false; };
+struct IsTwo { static constexpr bool value = false; };
 template <class A, class B>
-struct IsPair<Pair<A, B>> { static constexpr bool value = true; };
+struct IsTwo<Two<A, B>> { static constexpr bool value = true; };
 
 // Type stored for a result: comparisons give bool, stored as u8; integer arithmetic returns to its compute type.
 template <class R, class T>
@@ -140,7 +140,7 @@ struct StoredType<typename T::real_type, T> { using type = typename T::real_type
 #endif
 #define SCALAR(expr, ...) SCALAR_FOR(::vesta::Floats, expr __VA_OPT__(, ) __VA_ARGS__)
 // Two outputs: SCALAR2((e0), (e1)).
-#define SCALAR2(e0, e1, ...) SCALAR(pair_(e0, e1) __VA_OPT__(, ) __VA_ARGS__)
+#define SCALAR2(e0, e1, ...) SCALAR(two_(e0, e1) __VA_OPT__(, ) __VA_ARGS__)
 
 namespace vesta {
 constexpr ScalarDef text_def(ScalarClass classes, int num_inputs, const char* text, const char* attrs) {
@@ -150,7 +150,7 @@ constexpr ScalarDef text_def(ScalarClass classes, int num_inputs, const char* te
   d.attrs = attrs;
   d.classes = classes;
   d.num_inputs = uint8_t(num_inputs);
-  d.num_outputs = text[0] == 'p' && text[1] == 'a' && text[2] == 'i' && text[3] == 'r' && text[4] == '_' ? 2 : 1;
+  d.num_outputs = text[0] == 't' && text[1] == 'w' && text[2] == 'o' && text[3] == '_' ? 2 : 1;
   return d;
 }
 template <class Def, size_t N>

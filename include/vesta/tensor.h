@@ -124,10 +124,10 @@ class Tensor {
   void print() const;            // to standard output
 
   // Autograd.
-  bool requires_grad() const { return get()->bits & TensorImpl::kAutograd; }
+  bool requires_grad() const;
   const Tensor& set_requires_grad(bool r) const;
   const Tensor& requires_grad_(bool r = true) const { return set_requires_grad(r); }
-  bool is_leaf() const { return get()->grad_fn == nullptr; }
+  bool is_leaf() const { return grad_fn() == nullptr; }
   // The gradient accumulated by backward(), undefined before. Writable: t.mutable_grad() = Tensor().
   const Tensor& grad() const;
   Tensor& mutable_grad() const;

@@ -242,7 +242,7 @@ void eager_mutating_kernel(const Op& op, const Value* args, Value* outs) {
   int j = 0;
   for (int i = 0; i < op.num_args; ++i)
     if (op.schema.args[size_t(i)].mutated && args[i].kind == ValueKind::Tensor) {
-      bump_version(args[i].tensor);
+      bump_version(args[i].tensor, op.id);
       if (j < op.num_outs) outs[j++] = detail::give(Tensor::borrow(args[i].tensor));
     }
 }

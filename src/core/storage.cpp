@@ -5,7 +5,9 @@
 #include <new>
 
 #include "base/checked_math.h"
+#include "core/registry.h"
 #include "core/tensor_ext.h"
+#include "core/thread_state.h"
 #include "runtime/cpu/allocator.h"
 
 namespace vesta {
@@ -25,6 +27,7 @@ void init_impl(TensorImpl* impl) {
   // Everything up to the dims; refs = 1 by a plain store, nobody else knows the block yet.
   std::memset(static_cast<void*>(impl), 0, offsetof(TensorImpl, inline_sizes));
   impl->refs.store(1, std::memory_order_relaxed);
+  if (thread_state.inference_mode) impl->bits = TensorImpl::kInference;
 }
 
 TensorImpl* impl_of(Storage* storage) {
@@ -55,7 +58,7 @@ TensorImpl* new_tensor(size_t bytes) {
     s.data = impl + 1;
     impl->storage = &s;
     impl->data = s.data;
-    impl->bits = TensorImpl::kEmbedded | TensorImpl::kHasData;
+    impl->bits |= TensorImpl::kEmbedded | TensorImpl::kHasData;
     return impl;
   }
   size_t total = checked_add<size_t>(bytes, kHeaderBytes, "tensor size in bytes");
@@ -74,7 +77,7 @@ TensorImpl* new_tensor(size_t bytes) {
   }
   impl->storage = s;
   impl->data = s->data;
-  impl->bits = TensorImpl::kHasData;
+  impl->bits |= TensorImpl::kHasData;
   return impl;
 }
 
@@ -84,7 +87,7 @@ TensorImpl* new_alias(Storage* storage) {
     storage->refs.fetch_add(1, std::memory_order_relaxed);
     impl->storage = storage;
     impl->data = storage->data;
-    impl->bits = TensorImpl::kHasData;
+    impl->bits |= TensorImpl::kHasData;
   }
   return impl;
 }
@@ -132,6 +135,14 @@ void detail::destroy(TensorImpl* impl) {
   }
   free_impl_block(impl, sizeof(TensorImpl));
   if (s) release_storage(s);
+}
+
+std::atomic<uint64_t> last_writers[256];
+
+std::string last_in_place_op(const Storage* s) {
+  auto key = reinterpret_cast<uintptr_t>(s);
+  uint64_t v = last_writers[key >> 6 & 255].load(std::memory_order_relaxed);
+  return v >> 16 == key ? " by " + op_of(uint16_t(v)).name : "";
 }
 
 void set_ndim(TensorImpl* impl, int ndim) {

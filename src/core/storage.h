@@ -28,8 +28,17 @@ void contiguous_strides(const int64_t* sizes, int ndim, int64_t* strides);
 Tensor empty_cpu(IntArrayRef sizes, DType dtype);
 // Another impl with the same storage, sizes and type, outside of autograd: no grad_fn, no requires_grad, not a view.
 Tensor shallow_alias(const Tensor& t);
-inline void bump_version(TensorImpl* impl) {
-  if (impl->storage) ++impl->storage->version;
+// One slot per hash of a storage: pointer << 16 | op id. Best effort, for messages only.
+extern std::atomic<uint64_t> last_writers[256];
+// Counts an in-place write by op `op_id`, and remembers it for the message of a failed version check.
+inline void bump_version(TensorImpl* impl, uint16_t op_id) {
+  Storage* s = impl->storage;
+  if (!s) return;
+  ++s->version;
+  auto key = reinterpret_cast<uintptr_t>(s);
+  last_writers[key >> 6 & 255].store(uint64_t(key) << 16 | op_id, std::memory_order_relaxed);
 }
+// " by add_.Tensor", or empty where it is no longer known.
+std::string last_in_place_op(const Storage* s);
 
 }  // namespace vesta

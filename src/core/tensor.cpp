@@ -152,6 +152,8 @@ TensorExt& ensure_ext(TensorImpl* impl) {
   if (!impl->ext) impl->ext = new TensorExt;
   return *impl->ext;
 }
-void release_ext(TensorExt* ext) { delete ext; }
+void release_ext(TensorExt* ext) {
+  if (ext->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete ext;
+}
 
 }  // namespace vesta

@@ -27,12 +27,15 @@ struct TensorHook {
   std::function<Tensor(const Tensor&)> fn;
 };
 
+// Counted: a node holds the ext of its outputs that have hooks or retain their gradient (never the tensor itself, which
+// would be a cycle).
 struct TensorExt {
+  std::atomic<uint32_t> refs{1};
+  bool retains_grad = false;                 // a non-leaf whose .grad backward writes
   Tensor grad;
   std::vector<TensorHook> hooks;             // of a leaf, or of this output of grad_fn
   std::vector<std::function<void(const Tensor&)>> post_accumulate_hooks;  // of a leaf, after .grad was written
   unsigned next_hook_id = 0;
-  Storage* own_version = nullptr;
 };
 
 TensorExt& ensure_ext(TensorImpl* impl);

@@ -254,7 +254,7 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
   s.loop.collapse();
   s.run();
   for (int j = 0; j < num_out; ++j) {
-    if (op.form != OpForm::Functional) bump_version(out[j].impl());
+    if (op.form != OpForm::Functional) bump_version(out[j].impl(), op.id);
     outs[j] = detail::give(std::move(out[j]));
   }
 }
@@ -298,7 +298,7 @@ bool try_fast(const Op& op, const Value* args, Value* outs) {
     if (result != t) return false;
     o = a;
     o->refs.fetch_add(1, std::memory_order_relaxed);
-    bump_version(o);
+    bump_version(o, op.id);
   } else if (op.form == OpForm::Functional) {
     o = new_tensor(size_t(a->numel) * element_size(result));
     o->dtype = result;

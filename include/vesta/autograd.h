@@ -1,0 +1,142 @@
+#pragma once
+// Automatic differentiation: gradient mode, autograd::grad and backward, custom functions, gradcheck.
+#include <any>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vesta/tensor.h"
+
+namespace vesta {
+
+// Gradient mode of this thread. NoGradGuard turns recording off in a scope; AutoGradMode sets it.
+struct GradMode {
+  static bool is_enabled();
+  static void set_enabled(bool enabled);
+};
+class AutoGradMode {
+ public:
+  explicit AutoGradMode(bool enabled) : previous_(GradMode::is_enabled()) { GradMode::set_enabled(enabled); }
+  ~AutoGradMode() { GradMode::set_enabled(previous_); }
+  AutoGradMode(const AutoGradMode&) = delete;
+
+ private:
+  bool previous_;
+};
+struct NoGradGuard : AutoGradMode {
+  NoGradGuard() : AutoGradMode(false) {}
+};
+// Tensors made inside have no version counter and can never take part in autograd: the cheapest mode.
+class InferenceMode {
+ public:
+  explicit InferenceMode(bool enabled = true);
+  ~InferenceMode();
+  InferenceMode(const InferenceMode&) = delete;
+  static bool is_enabled();
+
+ private:
+  bool previous_mode_, previous_grad_;
+};
+
+namespace autograd {
+
+using variable_list = std::vector<Tensor>;
+
+// Sums of gradients of `outputs` weighted by `grad_outputs` (undefined: ones for a one-element output), for each of
+// `inputs`. Does not touch .grad. An input that was not used is an error, or undefined where allow_unused.
+variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs = {},
+                   std::optional<bool> retain_graph = std::nullopt, bool create_graph = false, bool allow_unused = false);
+// Accumulates gradients into .grad of the leaves (of `inputs` only, where given).
+void backward(const variable_list& tensors, const variable_list& grad_tensors = {},
+              std::optional<bool> retain_graph = std::nullopt, bool create_graph = false, const variable_list& inputs = {});
+
+class FunctionNode;
+
+// What a custom Function keeps between forward and backward.
+class AutogradContext {
+ public:
+  // Tensors for backward; inputs and outputs alike, checked for in-place writes since.
+  void save_for_backward(variable_list tensors);
+  variable_list get_saved_variables() const;
+  // Anything else, by name.
+  std::map<std::string, std::any> saved_data;
+  // Declares inputs that forward wrote in place, and outputs that carry no gradient.
+  void mark_dirty(const variable_list& inputs) { dirty_ = inputs; }
+  void mark_non_differentiable(const variable_list& outputs) { non_differentiable_ = outputs; }
+  // Whether undefined gradients reach backward as zeros (default) or as undefined tensors.
+  void set_materialize_grads(bool value) { materialize_ = value; }
+  bool needs_input_grad(size_t input) const { return needs_.at(input); }
+
+ private:
+  friend class FunctionNode;
+  friend variable_list run_function(std::function<variable_list(AutogradContext&)>, std::function<variable_list(AutogradContext&, variable_list)>,
+                                    const variable_list&, const char*);
+  FunctionNode* node_ = nullptr;
+  variable_list to_save_, dirty_, non_differentiable_;
+  std::vector<bool> needs_;
+  bool materialize_ = true;
+};
+
+variable_list run_function(std::function<variable_list(AutogradContext&)> forward,
+                           std::function<variable_list(AutogradContext&, variable_list)> backward,
+                           const variable_list& tensor_inputs, const char* name);
+
+namespace detail {
+inline void collect(variable_list& out, const Tensor& t) { out.push_back(t); }
+inline void collect(variable_list& out, const variable_list& ts) { out.insert(out.end(), ts.begin(), ts.end()); }
+template <class T>
+void collect(variable_list&, const T&) {}
+inline variable_list as_list(Tensor t) { return {std::move(t)}; }
+inline variable_list as_list(variable_list t) { return t; }
+}  // namespace detail
+
+// A differentiable function with its own backward:
+//   struct Double : autograd::Function<Double> {
+//     static Tensor forward(AutogradContext* ctx, Tensor x) { return x * 2; }
+//     static variable_list backward(AutogradContext* ctx, variable_list dy) { return {dy[0] * 2}; }
+//   };
+//   Tensor y = Double::apply(x);
+// backward returns one gradient for each argument of forward; those of non-tensors are undefined.
+template <class Derived>
+struct Function {
+  template <class... A>
+  static auto apply(A&&... args) {
+    using Result = decltype(Derived::forward(static_cast<AutogradContext*>(nullptr), args...));
+    variable_list inputs;
+    (detail::collect(inputs, args), ...);
+    // Positions of tensors among all arguments: gradients of the others are dropped.
+    std::vector<bool> is_tensor;
+    ([&] {
+      variable_list one;
+      detail::collect(one, args);
+      using Arg = std::decay_t<A>;
+      if constexpr (std::is_same_v<Arg, variable_list>) is_tensor.insert(is_tensor.end(), one.size(), true);
+      else is_tensor.push_back(std::is_same_v<Arg, Tensor>);
+    }(), ...);
+    variable_list out = run_function(
+        [&](AutogradContext& ctx) { return detail::as_list(Derived::forward(&ctx, args...)); },
+        [is_tensor](AutogradContext& ctx, variable_list dy) {
+          variable_list all = Derived::backward(&ctx, std::move(dy)), kept;
+          if (all.size() != is_tensor.size()) return all;
+          for (size_t i = 0; i < all.size(); ++i)
+            if (is_tensor[i]) kept.push_back(all[i]);
+          return kept;
+        },
+        inputs, typeid(Derived).name());
+    if constexpr (std::is_same_v<Result, Tensor>) return out[0];
+    else return out;
+  }
+};
+
+// Compares analytic gradients of fn with central differences in float64; inputs that require grad are perturbed.
+// Throws ValueError that shows the worst element where they disagree beyond atol + rtol * |numeric|.
+bool gradcheck(const std::function<variable_list(const variable_list&)>& fn, const variable_list& inputs, double eps = 1e-6,
+               double atol = 1e-5, double rtol = 1e-3);
+// The same for second derivatives, with random cotangents of the first.
+bool gradgradcheck(const std::function<variable_list(const variable_list&)>& fn, const variable_list& inputs, double eps = 1e-6,
+                   double atol = 1e-4, double rtol = 1e-3);
+
+}  // namespace autograd
+}  // namespace vesta

@@ -1,0 +1,89 @@
+// Pointwise operators of three tensors: selection, fused multiply-adds, interpolation.
+#include "vesta/op.h"
+
+namespace vesta {
+namespace {
+
+using namespace op_block;
+
+Results where_numbers(const Tensor& cond, const Tensor& x, const Tensor& y) { return where(cond, x, y); }
+
+// A number as a 0-dim tensor that promotes as a number does beside `other`.
+Tensor number_beside(const Scalar& v, const Tensor& other) {
+  return scalar_tensor(v, other.options().dtype(result_type(other, v)));
+}
+
+constexpr OpDef table[] = {
+OP("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+  .forms = Out, .types = all_types,
+  .kernels = {}, 
+  .decompose = [](const Args& a) -> Results {
+      VESTA_CHECK_AS(TypeError, a.tensor(0).dtype() == kBool || a.tensor(0).dtype() == kUInt8, "where: expected a bool condition, got ", dtype_name(a.tensor(0).dtype()));
+      DType t = result_type(a.tensor(1), a.tensor(2));
+      return _where(a.tensor(0), a.tensor(1).to(t), a.tensor(2).to(t)); },
+  .shard = Shard::pointwise(), .doc = "self where condition, else other; all three broadcast.",
+  .samples = [](SampleGen& s) { for (auto& [p, q] : s.broadcast_pairs()) s(s.mask(p), s.t(p), s.t(q)); }),
+// The selection itself. condition takes no part in promotion: it is bool, and both others already have one dtype.
+OP("_where(Tensor condition, Tensor self, Tensor other) -> Tensor",
+  .types = all_types,
+  .scalar = SCALAR_FOR(Floats | Ints | Bools | Complexes, where_(x != T(0), y, z)),
+  .save = {in(0)},
+  .vjp = [](const Grad& g) {
+      Tensor c = g.in(0);
+      return grads(G(1) { return _where(c, g.dy(), zeros({}, g.dy().options())); }, G(2) { return _where(c, zeros({}, g.dy().options()), g.dy()); }); },
+  .shard = Shard::pointwise(), .doc = "where of a bool condition and two tensors of one dtype.",
+  .samples = [](SampleGen& s) { for (auto& [p, q] : s.broadcast_pairs()) s(s.mask(p), s.t(p), s.t(q)); }),
+OP("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+  .decompose = [](const Args& a) -> Results { return where_numbers(a.tensor(0), number_beside(a.scalar(1), a.tensor(2)), a.tensor(2)); },
+  .shard = Shard::pointwise(), .doc = "where with a number for self.",
+  .samples = [](SampleGen& s) { s(s.mask({3, 4}), Scalar(2), s.t({3, 4})); }),
+OP("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+  .decompose = [](const Args& a) -> Results { return where_numbers(a.tensor(0), a.tensor(1), number_beside(a.scalar(2), a.tensor(1))); },
+  .shard = Shard::pointwise(), .doc = "where with a number for other.",
+  .samples = [](SampleGen& s) { s(s.mask({3, 4}), s.t({3, 4}), Scalar(2)); }),
+OP("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+  .forms = InPlace,
+  .decompose = [](const Args& a) -> Results {
+      VESTA_CHECK_AS(TypeError, a.tensor(1).dtype() == kBool, "masked_fill: expected a bool mask, got ", dtype_name(a.tensor(1).dtype()));
+      return _where(a.tensor(1), scalar_tensor(a.scalar(2), a.tensor(0).options()), a.tensor(0)); },
+  .shard = Shard::pointwise(), .doc = "value where mask is true, else self.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.mask({3, 4}), Scalar(1)); s(s.t({3, 4}), s.mask({4}), Scalar(0)); }),
+OP("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+  .forms = InPlace,
+  .decompose = [](const Args& a) -> Results {
+      VESTA_CHECK(a.tensor(2).dim() == 0, "masked_fill: expected a 0-dim value, got ", a.tensor(2).dim(), " dims");
+      VESTA_CHECK_AS(TypeError, a.tensor(1).dtype() == kBool, "masked_fill: expected a bool mask, got ", dtype_name(a.tensor(1).dtype()));
+      return _where(a.tensor(1), a.tensor(2).to(a.tensor(0).dtype()), a.tensor(0)); },
+  .shard = Shard::pointwise(), .doc = "value (0-dim) where mask is true, else self.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.mask({3, 4}), s.t({})); }),
+OP("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+  .forms = InPlace | Out, .types = number_types,
+  .scalar = SCALAR_FOR(Floats | Ints | Complexes, x + value * y * z, value),
+  .save = {in(1).if_needs(2), in(2).if_needs(1)},
+  .vjp = [](const Grad& g) { return grads(G(0) { return g.dy(); }, G(1) { return g.dy() * (g.in(2) * g.scalar(3)).conj(); },
+                                          G(2) { return g.dy() * (g.in(1) * g.scalar(3)).conj(); }); },
+  .shard = Shard::pointwise(), .doc = "self + value * tensor1 * tensor2.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), s.t({4}), Scalar(2)); s(s.t({}), s.t({}), s.t({})); }),
+OP("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+  .forms = InPlace | Out, .types = {types::kFloatMask | types::kComplexMask, Promote::Types},
+  .scalar = SCALAR_FOR(Floats | Complexes, x + value * (y / z), value),
+  .save = {in(1).if_needs(2), in(2)},
+  .vjp = [](const Grad& g) { return grads(G(0) { return g.dy(); }, G(1) { return g.dy() * (scalar_tensor(g.scalar(3), g.dy().options()) / g.in(2)).conj(); },
+                                          G(2) { Tensor z = g.in(2); return -g.dy() * (g.in(1) * g.scalar(3) / (z * z)).conj(); }); },
+  .shard = Shard::pointwise(), .doc = "self + value * tensor1 / tensor2.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), s.t({4}, range(1, 3)), Scalar(2)); }),
+OP("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+  .forms = InPlace | Out, .types = {types::kFloatMask | types::kComplexMask, Promote::Same},
+  // Both forms agree at the ends: weight < 0.5 measures from self, else from end.
+  .scalar = SCALAR_FOR(Floats, where_(abs_(weight) < T(0.5), x + weight * (y - x), y - (y - x) * (T(1) - weight)), weight) |
+            SCALAR_FOR(Complexes, x + weight * (y - x), weight),
+  .vjp = [](const Grad& g) { return grads(G(0) { Scalar w = g.scalar(2); return g.dy() * (w.isComplex() ? Scalar(1.0 - w.toComplexDouble()) : Scalar(1 - w.toDouble())).conj(); },
+                                          G(1) { return g.dy() * g.scalar(2).conj(); }); },
+  .shard = Shard::pointwise(), .doc = "self + weight * (end - self).",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), Scalar(0.25)); s(s.t({3, 4}), s.t({4}), Scalar(0.75)); }),
+};
+
+}  // namespace
+}  // namespace vesta
+
+VESTA_FAMILY(pointwise_ternary, table)
