@@ -1,0 +1,17 @@
+#pragma once
+// Brings any tensor and list of dims into the (outer, reduced, inner) form that the reduction kernels take.
+#include "kernels/cpu/reduce.h"
+#include "vesta/tensor.h"
+
+namespace vesta {
+
+struct ReduceLayout {
+  Tensor keep;  // the copy, where one was needed
+  const void* data;
+  cpu::ReduceShape shape;
+};
+
+// `dims` wrapped and sorted. The kept dims' order in the result is that of the input.
+ReduceLayout reduce_layout(const Tensor& t, const std::vector<int64_t>& dims);
+
+}  // namespace vesta
