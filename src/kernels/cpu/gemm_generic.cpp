@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kRows = 32;
 constexpr int64_t kColumns = 64;
-constexpr int64_t kDepth = 64;  // a B strip is 64 x 64 elements: 16 to 64 KiB
+constexpr int64_t kDepth = kGenericDepth;  // a B strip is 64 x 64 elements: 16 to 64 KiB
 
 // Plain products: std::complex's operator* calls a library routine for NaN recovery in the innermost loop.
 template <class R>

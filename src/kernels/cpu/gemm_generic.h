@@ -5,6 +5,8 @@
 
 namespace vesta::cpu {
 
+constexpr int64_t kGenericDepth = 64;  // K block
+
 // Same contract as gemm() after its checks: m, n, batch > 0.
 void gemm_generic(const GemmArgs& args);
 
