@@ -108,7 +108,7 @@ void pack_b_of(const void* b, int64_t row, int64_t col, int64_t k, int64_t n, vo
   if (row == 1 && col != 1) {
     pack_transposed<Source, F32::kLanes>(from, col, k, n, kColumns, static_cast<float*>(out));
   } else {
-    pack_panels<Source>(from, row, col, k, n, kColumns, static_cast<float*>(out));
+    pack_panels<Source, F32::kLanes, F32::kVectors>(from, row, col, k, n, static_cast<float*>(out));
   }
 }
 
@@ -122,8 +122,8 @@ void pack_b(GemmType type, const void* b, int64_t row, int64_t col, int64_t k, i
 
 template <class Source>
 void pack_a_of(const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row, void* out) {
-  pack_a_units<Source>(static_cast<const typename Source::Element*>(a), row, col, m, k, out_row,
-                       static_cast<float*>(out));
+  pack_a_units<Source, F32::kLanes>(static_cast<const typename Source::Element*>(a), row, col, m, k, out_row,
+                                    static_cast<float*>(out));
 }
 
 void pack_a(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row, void* out) {

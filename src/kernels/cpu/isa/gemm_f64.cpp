@@ -78,12 +78,12 @@ void pack_b(GemmType, const void* b, int64_t row, int64_t col, int64_t k, int64_
   if (row == 1 && col != 1) {
     pack_transposed<FromF64, F64::kLanes>(from, col, k, n, kColumns, static_cast<double*>(out));
   } else {
-    pack_panels<FromF64>(from, row, col, k, n, kColumns, static_cast<double*>(out));
+    pack_panels<FromF64, F64::kLanes, F64::kVectors>(from, row, col, k, n, static_cast<double*>(out));
   }
 }
 
 void pack_a(GemmType, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row, void* out) {
-  pack_a_units<FromF64>(static_cast<const double*>(a), row, col, m, k, out_row, static_cast<double*>(out));
+  pack_a_units<FromF64, F64::kLanes>(static_cast<const double*>(a), row, col, m, k, out_row, static_cast<double*>(out));
 }
 
 void add_row(GemmType, void* t_, const void* x_, int64_t n) {

@@ -164,45 +164,63 @@ void pack_transposed(const typename Source::Element* b, int64_t col, int64_t k, 
 }
 
 // B[k, n] with any strides into panels; contiguous rows (col == 1) become vector copies or conversions.
-template <class Source, class Unit>
-void pack_panels(const typename Source::Element* b, int64_t row, int64_t col, int64_t k, int64_t n, int64_t columns,
-                 Unit* out) {
-  for (int64_t j = 0; j < n; j += columns, out += k * columns) {
-    const int64_t width = n - j < columns ? n - j : columns;
-    for (int64_t p = 0; p < k; ++p) {
-      const auto* from = b + p * row + j * col;
-      Unit* to = out + p * columns;
+template <class Source, int L, int kVectors, class Unit>
+void pack_panels(const typename Source::Element* b, int64_t row, int64_t col, int64_t k, int64_t n, Unit* out) {
+  using V = typename Source::V;
+  constexpr int64_t kColumns = L * kVectors;
+  for (int64_t j = 0; j < n; j += kColumns, out += k * kColumns) {
+    const int64_t width = n - j < kColumns ? n - j : kColumns;
+    const auto* from = b + j * col;
+    Unit* to = out;
+    if (col == 1 && width == kColumns) {
+      for (int64_t p = 0; p < k; ++p, from += row, to += kColumns) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          const V x = Source::load(from + v * L);
+          std::memcpy(to + v * L, &x, sizeof(V));
+        }
+      }
+      continue;
+    }
+    for (int64_t p = 0; p < k; ++p, from += row, to += kColumns) {
       if (col == 1) {
-        for (int64_t i = 0; i < width; ++i) to[i] = Source::widen(from[i]);
+        for (int v = 0; v < kVectors; ++v) {
+          const int64_t left = width - v * L;
+          const V x = left >= L ? Source::load(from + v * L) : left > 0 ? Source::load_part(from + v * L, left) : V{};
+          std::memcpy(to + v * L, &x, sizeof(V));
+        }
       } else {
         for (int64_t i = 0; i < width; ++i) to[i] = Source::widen(from[i * col]);
+        for (int64_t i = width; i < kColumns; ++i) to[i] = 0;
       }
-      for (int64_t i = width; i < columns; ++i) to[i] = 0;
     }
   }
 }
 
-template <class Source, class Unit>
+// A[m, k] into rows of out_row units, or (out_row == 0) into [k][m]. The latter writes up to a vector past its end.
+template <class Source, int L, class Unit>
 void pack_a_units(const typename Source::Element* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
                   Unit* out) {
+  using V = typename Source::V;
   if (out_row > 0) {
-    for (int64_t i = 0; i < m; ++i) {
-      const auto* from = a + i * row;
-      Unit* to = out + i * out_row;
-      if (col == 1) {
-        for (int64_t p = 0; p < k; ++p) to[p] = Source::widen(from[p]);
-      } else {
-        for (int64_t p = 0; p < k; ++p) to[p] = Source::widen(from[p * col]);
+    for (int64_t i = 0; i < m; ++i, a += row, out += out_row) {
+      int64_t p = 0;
+      for (; col == 1 && p + L <= k; p += L) {
+        const V x = Source::load(a + p);
+        std::memcpy(out + p, &x, sizeof(V));
       }
+      for (; p < k; ++p) out[p] = Source::widen(a[p * col]);
     }
     return;
   }
-  for (int64_t p = 0; p < k; ++p, out += m) {
-    const auto* from = a + p * col;
+  for (int64_t p = 0; p < k; ++p, a += col, out += m) {
     if (row == 1) {
-      for (int64_t i = 0; i < m; ++i) out[i] = Source::widen(from[i]);
+      for (int64_t i = 0; i < m; i += L) {
+        const V x = m - i >= L ? Source::load(a + i) : Source::load_part(a + i, m - i);
+        std::memcpy(out + i, &x, sizeof(V));
+      }
     } else {
-      for (int64_t i = 0; i < m; ++i) out[i] = Source::widen(from[i * row]);
+      for (int64_t i = 0; i < m; ++i) out[i] = Source::widen(a[i * row]);
     }
   }
 }
