@@ -1,9 +1,9 @@
-// The packed GEMM driver. For each slice of columns that fits a few MB: (1) the pool packs all of B's slice into
-// panels, K block by K block; (2) the pool computes tiles of C. A tile walks K blocks, then strips of up to `rows` rows
-// that reuse one A strip (L1) over the tile's B panels (L2). A is read in place where its rows are contiguous and do
-// not collide in L1, else copied strip by strip. The epilogue runs on a finished strip, rows as long as the tile.
+// The packed GEMM driver. For each slice of columns (and rows) that fits a few MB: (1) the pool copies B's slice into
+// panels, K block by K block, and A's rows into strips unless they can be read in place; (2) the pool computes tiles of
+// C. A tile walks K blocks, then strips of up to `rows` rows, each reused from L1 over the tile's B panels, which stay
+// in L2. The epilogue runs on a finished strip, rows as long as the tile.
 //
-// Small products skip packing and the pool. Many-item batches run one item per task, each packing for itself.
+// Small products skip packing and the pool. Batches of many items run one item per task, each packing for itself.
 // Blocking depends on shapes only, so results do not depend on the number of threads.
 #include <algorithm>
 
@@ -14,10 +14,12 @@
 namespace vesta::cpu {
 namespace {
 
-constexpr int64_t kSliceBytes = 8 << 20;     // packed B kept in L3
+constexpr int64_t kSliceBytes = 8 << 20;     // packed B, and packed A, kept in L3
 constexpr int64_t kTileColumnsBytes = 1024;  // a tile's width, in bytes of accumulators: with depth, B's share of L2
 constexpr int64_t kTileProducts = 1 << 21;   // about 40 us of one core: enough to hide a task's cost
+constexpr int64_t kTileStrips = 4;           // a tile this tall or taller reads its B from L3 at 1 byte a cycle or less
 constexpr int64_t kSmallProducts = 1 << 18;  // 64^3: below, one core and no packing
+constexpr int64_t kPackRows = 32;            // rows copied at a time from one panel to the next: lines stay in L1
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -36,8 +38,8 @@ struct Product {
   const char* residual;
   int64_t first_row;  // of the epilogue's numbering
   int64_t in_bytes, out_bytes, acc_bytes;
-  bool c_is_acc;      // the kernels may write C itself
-  bool a_direct_rows;  // A needs no copy (but for an odd K of pairs)
+  bool c_is_acc;  // the kernels may write C itself
+  bool a_direct;  // A is read in place
 
   Product(const GemmKernels& kernels_, const GemmArgs& g_, int64_t item) : kernels(kernels_), g(g_) {
     in_bytes = type_bytes(g.type);
@@ -53,7 +55,8 @@ struct Product {
     // Rows a multiple of 4 KiB apart share one L1 set: 14 of them evict each other (measured: 93 instead of 117
     // GFLOP/s on Zen 4; 2 KiB apart costs nothing).
     const bool collide = g.m > 8 && (g.a_row * in_bytes) % 4096 == 0;
-    a_direct_rows = in_bytes * kernels.group == kernels.unit_bytes && g.a_col == 1 && !collide;
+    a_direct = in_bytes * kernels.group == kernels.unit_bytes && g.a_col == 1 && !collide && g.k % kernels.group == 0 &&
+               g.a_row % kernels.group == 0;
   }
 
   int64_t blocks() const { return ceil_div(g.k, kernels.depth); }
@@ -75,65 +78,68 @@ void finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, i
   }
 }
 
-// B as the tiles see it: packed panels of a column slice, or the matrix itself (block_stride then skips depth rows).
-struct PanelsOfB {
-  const char* data;
-  int64_t first_column;  // of the slice
-  int64_t columns;       // of the slice, padded to whole panels; 0: B itself
-  int64_t row;           // units between rows when not packed
+// Operands as the tiles see them: packed slices, or (packed false) the matrices themselves.
+struct Operands {
+  const char* b;
+  bool b_packed;
+  int64_t first_column, columns;  // of the slice, columns padded to whole panels
+  const char* a;
+  bool a_packed;
+  int64_t first_row, rows;  // of the slice: rows are cut into strips() strips, packed or not
+
+  int64_t strips(const GemmKernels& kernels) const { return ceil_div(rows, kernels.rows); }
+  int64_t strip_start(const GemmKernels& kernels, int64_t strip) const {
+    return cut(rows, strips(kernels), strip);
+  }
 };
 
-// C rows [i0, i1) x columns [j0, j1), all of K.
-void tile(const Product& p, const PanelsOfB& panels, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+// Packed A: per K block, strips one after the other: [k][m] where A's rows are strided (by_columns), else m rows of
+// padded_row() units. The padding makes rows an odd number of lines apart, so that they spread over L1's sets. Each
+// strip has a line of slack, because the copy to [k][m] writes whole vectors.
+bool by_columns(const Product& p) { return p.g.a_col != 1; }
+int64_t line_of(const Product& p) { return 64 / p.kernels.unit_bytes; }
+int64_t padded_row(const Product& p, int64_t units) {
+  return by_columns(p) ? units : (ceil_div(units, line_of(p)) | 1) * line_of(p);
+}
+int64_t strip_offset(const Product& p, int64_t strip, int64_t start, int64_t row) {
+  return start * row + strip * line_of(p);
+}
+
+// Strips [from, to) of the tile grid x columns [j0, j1), all of K.
+void tile(const Product& p, const Operands& in, int64_t from, int64_t to, int64_t j0, int64_t j1) {
   const GemmKernels& kernels = p.kernels;
   const GemmArgs& g = p.g;
-  const int64_t rows = i1 - i0, n = j1 - j0;
-  const int64_t strips = ceil_div(rows, kernels.rows);
-  const int64_t blocks = p.blocks();
-  const int64_t unit = kernels.unit_bytes;
-  const int64_t pad_row = p.units(std::min(kernels.depth, g.k)) + 64 / unit;  // odd number of lines: no set collisions
-
-  // Scratch: one strip of A, and accumulators where C cannot hold them (one strip, or the tile if K has blocks).
-  const int64_t a_bytes = ceil_div(kernels.rows * pad_row * unit, 64) * 64;
+  const int64_t n = j1 - j0, blocks = p.blocks(), unit = kernels.unit_bytes;
+  const int64_t i0 = in.strip_start(kernels, from), rows = in.strip_start(kernels, to) - i0;
+  // Accumulators where C cannot hold them: one strip, or the tile if K has blocks.
   const int64_t t_row = ceil_div(n, 16) * 16 + 16;
   const int64_t t_bytes = p.c_is_acc ? 0 : (blocks > 1 ? rows : kernels.rows) * t_row * p.acc_bytes;
-  const bool copies_a = !p.a_direct_rows || g.k % kernels.group != 0;
-  char* scratch = copies_a || t_bytes
-                      ? static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + t_bytes)))
-                      : nullptr;
-  char* t = scratch + a_bytes;
-
+  char* t = t_bytes ? static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(t_bytes))) : nullptr;
+  const auto run = in.a_packed && by_columns(p) ? kernels.strip_columns : kernels.strip_rows;
+  const char* packed_a = in.a;
   for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t p0 = block * kernels.depth, depth = p.depth_of(block), units = p.units(depth);
+    const int64_t p0 = block * kernels.depth, units = p.units(p.depth_of(block));
+    const int64_t a_row = padded_row(p, units);
     GemmStrip s;
     s.n = n;
     s.k = units;
     s.alpha = g.alpha.real;
-    if (panels.columns > 0) {
-      s.b = panels.data + (p0 / kernels.group * panels.columns + (j0 - panels.first_column) * units) * unit;
+    if (in.b_packed) {
+      s.b = in.b + (p0 / kernels.group * in.columns + (j0 - in.first_column) * units) * unit;
       s.b_panel = kernels.columns * units;
       s.b_row = kernels.columns;
     } else {
-      s.b = panels.data + (p0 * panels.row + j0) * unit;
+      s.b = in.b + (p0 * g.b_row + j0) * unit;
       s.b_panel = kernels.columns;
-      s.b_row = panels.row;
+      s.b_row = g.b_row;
     }
-    for (int64_t strip = 0; strip < strips; ++strip) {
-      const int64_t i = i0 + cut(rows, strips, strip);
-      s.m = i0 + cut(rows, strips, strip + 1) - i;
-      const char* a = p.a + (i * g.a_row + p0 * g.a_col) * p.in_bytes;
-      bool by_columns = false;
-      if (p.a_direct_rows && depth % kernels.group == 0) {
-        s.a = a;
-        s.a_row = g.a_row / kernels.group;
-      } else {
-        by_columns = g.a_col != 1;
-        s.a = scratch;
-        s.a_row = pad_row;
-        kernels.pack_a(g.type, a, g.a_row, g.a_col, s.m, depth, by_columns ? 0 : pad_row, scratch);
-      }
+    for (int64_t strip = from; strip < to; ++strip) {
+      const int64_t start = in.strip_start(kernels, strip), i = in.first_row + start;
+      s.m = in.strip_start(kernels, strip + 1) - start;
+      s.a_row = in.a_packed ? a_row : g.a_row / kernels.group;
+      s.a = in.a_packed ? packed_a + strip_offset(p, strip, start, a_row) * unit : p.a + (i * g.a_row + p0) * p.in_bytes;
       char* c = p.c + (i * g.ldc + j0) * p.out_bytes;
-      char* out = p.c_is_acc ? c : t + (blocks > 1 ? i - i0 : 0) * t_row * p.acc_bytes;
+      char* out = p.c_is_acc ? c : t + (blocks > 1 ? start - i0 : 0) * t_row * p.acc_bytes;
       s.c = out;
       s.ldc = p.c_is_acc ? g.ldc : t_row;
       s.beta = block > 0 ? 1.0 : g.beta.real;
@@ -142,9 +148,10 @@ void tile(const Product& p, const PanelsOfB& panels, int64_t i0, int64_t i1, int
           kernels.load_row(g.out, out + r * t_row * p.acc_bytes, c + r * g.ldc * p.out_bytes, s.beta, n);
         s.beta = 1.0;
       }
-      (by_columns ? kernels.strip_columns : kernels.strip_rows)(s);
+      run(s);
       if (block == blocks - 1) finish(p, out, s.ldc, i, s.m, j0, n);
     }
+    packed_a += strip_offset(p, in.strips(kernels), in.rows, a_row) * unit;
   }
 }
 
@@ -160,56 +167,100 @@ void for_each(bool parallel, int64_t count, int64_t grain, const Body& body) {
   });
 }
 
-void tiles(const Product& p, const PanelsOfB& panels, int64_t j0, int64_t j1, bool parallel) {
-  const GemmArgs& g = p.g;
+void tiles(const Product& p, const Operands& in, int64_t j0, int64_t j1, bool parallel) {
   const int64_t n = j1 - j0, panel = p.kernels.columns;
   const int64_t width = std::max(panel, kTileColumnsBytes / p.acc_bytes / panel * panel);
-  const int64_t column_tiles = ceil_div(n, width);
-  const int64_t column_panels = ceil_div(n, panel);
-  const int64_t tile_width = std::min(n, width);
-  // Row tiles even in size, of a strip or more each, about kTileProducts of work.
-  int64_t row_tiles = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(g.m) * static_cast<double>(tile_width) *
-                                                        static_cast<double>(g.k) / kTileProducts));
-  row_tiles = std::min(row_tiles, ceil_div(g.m, p.kernels.rows));
-  if (row_tiles > 1) row_tiles += row_tiles % 2;
-  row_tiles = std::min(row_tiles, g.m);
+  const int64_t column_tiles = ceil_div(n, width), column_panels = ceil_div(n, panel);
+  const int64_t strips = in.strips(p.kernels);
+  // Row tiles of kTileProducts or more, even in number; tall products do with taller tiles.
+  const double work = static_cast<double>(in.rows) * static_cast<double>(std::min(n, width)) *
+                      static_cast<double>(p.g.k);
+  int64_t row_tiles = std::max<int64_t>(1, static_cast<int64_t>(work / kTileProducts));
+  row_tiles = std::min(row_tiles, std::max(ceil_div(strips, kTileStrips), std::min<int64_t>(strips, 2)));
+  if (row_tiles > 1) row_tiles = std::min(strips, row_tiles + row_tiles % 2);
   for_each(parallel, row_tiles * column_tiles, 1, [&](int64_t index) {
     const int64_t column = index / row_tiles, row = index % row_tiles;
     const int64_t from = j0 + cut(column_panels, column_tiles, column) * panel;
     const int64_t to = std::min(j1, j0 + cut(column_panels, column_tiles, column + 1) * panel);
-    tile(p, panels, cut(g.m, row_tiles, row), cut(g.m, row_tiles, row + 1), from, to);
+    tile(p, in, cut(strips, row_tiles, row), cut(strips, row_tiles, row + 1), from, to);
+  });
+}
+
+// Copies columns [j0, j1) of B: one task per K block and group of panels of about 64 KB.
+void pack_b(const Product& p, int64_t j0, int64_t j1, char* out, bool parallel) {
+  const GemmKernels& kernels = p.kernels;
+  const GemmArgs& g = p.g;
+  const int64_t panel = kernels.columns, unit = kernels.unit_bytes;
+  const int64_t panels = ceil_div(j1 - j0, panel);
+  const int64_t group = std::clamp<int64_t>(65536 / (p.units(p.depth_of(0)) * panel * unit), 1, 8);
+  const int64_t groups = ceil_div(panels, group);
+  for_each(parallel, p.blocks() * groups, 1, [&](int64_t index) {
+    const int64_t block = index / groups, first = index % groups * group;
+    const int64_t p0 = block * kernels.depth, depth = p.depth_of(block), units = p.units(depth);
+    const int64_t step = g.b_col == 1 ? kPackRows : depth;
+    for (int64_t q = 0; q < depth; q += step)
+      for (int64_t i = first; i < std::min(first + group, panels); ++i) {
+        const int64_t j = j0 + i * panel;
+        kernels.pack_b(g.type, p.b + ((p0 + q) * g.b_row + j * g.b_col) * p.in_bytes, g.b_row, g.b_col,
+                       std::min(step, depth - q), std::min(panel, j1 - j),
+                       out + (p0 / kernels.group * panels * panel + i * panel * units + q / kernels.group * panel) * unit);
+      }
+  });
+}
+
+// Copies rows [in.first_row, + in.rows) of A in the same way.
+void pack_a(const Product& p, const Operands& in, char* out, bool parallel) {
+  const GemmKernels& kernels = p.kernels;
+  const GemmArgs& g = p.g;
+  const int64_t unit = kernels.unit_bytes, strips = in.strips(kernels);
+  const int64_t full_row = padded_row(p, p.units(p.depth_of(0)));
+  const int64_t group = std::clamp<int64_t>(131072 / (full_row * kernels.rows * unit), 1, 8);
+  const int64_t groups = ceil_div(strips, group);
+  const bool columns = by_columns(p);
+  for_each(parallel, p.blocks() * groups, 1, [&](int64_t index) {
+    const int64_t block = index / groups, first = index % groups * group;
+    const int64_t p0 = block * kernels.depth, depth = p.depth_of(block), row = padded_row(p, p.units(depth));
+    const int64_t step = columns ? kPackRows : depth;
+    for (int64_t q = 0; q < depth; q += step)
+      for (int64_t strip = first; strip < std::min(first + group, strips); ++strip) {
+        const int64_t start = in.strip_start(kernels, strip), m = in.strip_start(kernels, strip + 1) - start;
+        char* to = out + (block * strip_offset(p, strips, in.rows, full_row) + strip_offset(p, strip, start, row) +
+                          (columns ? q / kernels.group * m : 0)) *
+                             unit;
+        kernels.pack_a(g.type, p.a + ((in.first_row + start) * g.a_row + (p0 + q) * g.a_col) * p.in_bytes, g.a_row,
+                       g.a_col, m, std::min(step, depth - q), columns ? 0 : row, to);
+      }
   });
 }
 
 void product(const Product& p, bool parallel) {
   const GemmKernels& kernels = p.kernels;
   const GemmArgs& g = p.g;
-  const bool b_direct = kernels.group == 1 && p.in_bytes == kernels.unit_bytes && g.b_col == 1 &&
-                        (kernels.direct_tail || g.n % (kernels.columns / 2) == 0);
   const bool small = g.m * g.n <= kSmallProducts && g.m * g.n * g.k <= kSmallProducts;
-  if (b_direct && (small || g.m <= kernels.rows)) {
-    tiles(p, {p.b, 0, 0, g.b_row}, 0, g.n, parallel && !small);
-    return;
-  }
-  const int64_t panel = kernels.columns, unit = kernels.unit_bytes;
-  const int64_t all_units = p.units(g.k);  // depth is a multiple of group: blocks add up to this
-  const int64_t slice = std::max(panel, kSliceBytes / (all_units * unit) / panel * panel);
-  for (int64_t j0 = 0; j0 < g.n; j0 += slice) {
-    const int64_t j1 = std::min(g.n, j0 + slice);
-    const int64_t column_panels = ceil_div(j1 - j0, panel), columns = column_panels * panel;
-    char* packed =
-        static_cast<char*>(gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(all_units * columns * unit)));
-    const int64_t blocks = p.blocks();
-    // Chunks of about 64 KB each: some 5 us.
-    const int64_t grain = std::max<int64_t>(1, 65536 / (p.units(p.depth_of(0)) * panel * unit));
-    for_each(parallel && !small, blocks * column_panels, grain, [&](int64_t index) {
-      const int64_t block = index / column_panels, j = j0 + index % column_panels * panel;
-      const int64_t p0 = block * kernels.depth, depth = p.depth_of(block);
-      kernels.pack_b(g.type, p.b + (p0 * g.b_row + j * g.b_col) * p.in_bytes, g.b_row, g.b_col, depth,
-                     std::min(panel, j1 - j),
-                     packed + (p0 / kernels.group * columns + (j - j0) * p.units(depth)) * unit);
-    });
-    tiles(p, {packed, j0, columns, 0}, j0, j1, parallel && !small);
+  if (small) parallel = false;
+  const bool b_direct = kernels.group == 1 && p.in_bytes == kernels.unit_bytes && g.b_col == 1 &&
+                        (kernels.direct_tail || g.n % (kernels.columns / 2) == 0) && (small || g.m <= kernels.rows);
+  const int64_t panel = kernels.columns, unit = kernels.unit_bytes, blocks = p.blocks();
+  const int64_t all_units = p.units(g.k);  // depth is a multiple of group: the blocks add up to this
+  const int64_t a_row_units = blocks * padded_row(p, p.units(p.depth_of(0)));
+  const int64_t width = b_direct ? g.n : std::max(panel, kSliceBytes / (all_units * unit) / panel * panel);
+  const int64_t height = p.a_direct ? g.m : std::max(kernels.rows * kTileStrips, kSliceBytes / (a_row_units * unit));
+  for (int64_t j0 = 0; j0 < g.n; j0 += width) {
+    const int64_t j1 = std::min(g.n, j0 + width), columns = ceil_div(j1 - j0, panel) * panel;
+    const int64_t b_bytes = b_direct ? 0 : ceil_div(all_units * columns * unit, 4096) * 4096;
+    const int64_t a_rows = std::min(height, g.m);
+    const int64_t a_bytes = p.a_direct ? 0 : a_rows * a_row_units * unit + blocks * ceil_div(a_rows, kernels.rows) * 64;
+    char* packed = a_bytes + b_bytes > 0
+                       ? static_cast<char*>(gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(a_bytes + b_bytes)))
+                       : nullptr;
+    Operands in{b_direct ? p.b : packed, !b_direct, j0, columns, packed + b_bytes, !p.a_direct, 0, 0};
+    if (!b_direct) pack_b(p, j0, j1, packed, parallel);
+    for (int64_t i0 = 0; i0 < g.m; i0 += height) {
+      in.first_row = i0;
+      in.rows = std::min(height, g.m - i0);
+      if (!p.a_direct) pack_a(p, in, packed + b_bytes, parallel);
+      tiles(p, in, j0, j1, parallel);
+    }
   }
 }
 
