@@ -15,7 +15,7 @@ namespace vesta::cpu {
 // c = alpha * sum + beta * c; beta 0 does not read c.
 struct GemmStrip {
   const void* a;
-  int64_t a_row;  // strip_rows: distance between rows. strip_columns: unused (packed as [k][m])
+  int64_t a_row;  // strip_rows: distance between rows. strip_columns: unused (packed as [k][pitch])
   const void* b;
   int64_t b_panel;  // distance between panels of `columns` columns
   int64_t b_row;    // distance between B's rows inside a panel
@@ -26,7 +26,9 @@ struct GemmStrip {
 };
 
 struct GemmKernels {
-  int64_t rows, columns;  // register tile
+  int64_t rows;     // register tile
+  int64_t pitch;    // units from one k to the next in an A strip packed as [k][m], at least rows
+  int64_t columns;
   int64_t depth;          // K block, elements
   int64_t group;
   int64_t unit_bytes;
@@ -35,7 +37,7 @@ struct GemmKernels {
   void (*strip_columns)(const GemmStrip&);
   // B[k, n] (elements, any strides) into panels [n / columns][k units][columns], zeros in the padding.
   void (*pack_b)(GemmType type, const void* b, int64_t row, int64_t col, int64_t k, int64_t n, void* out);
-  // A[m, k] (elements) into rows of `out_row` units, or (out_row == 0) into [k][m]. k is padded to whole groups with 0.
+  // A[m, k] (elements) into rows of `out_row` units, or (out_row == 0) into [k][pitch]. k is padded to whole groups with 0.
   void (*pack_a)(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
                  void* out);
   // A contiguous row of the accumulation type: t += x, t = scale * x, and x = t, x being of the stored type.

@@ -93,16 +93,15 @@ struct Operands {
   }
 };
 
-// Packed A: per K block, strips one after the other: [k][m] where A's rows are strided (by_columns), else m rows of
-// padded_row() units. The padding makes rows an odd number of lines apart, so that they spread over L1's sets. Each
-// strip has a line of slack, because the copy to [k][m] writes whole vectors.
+// Packed A: per K block, strips one after the other: [k][pitch] where A's rows are strided (by_columns), else rows of
+// padded_row() units. The padding makes rows an odd number of lines apart, so that they spread over L1's sets.
 bool by_columns(const Product& p) { return p.g.a_col != 1; }
-int64_t line_of(const Product& p) { return 64 / p.kernels.unit_bytes; }
 int64_t padded_row(const Product& p, int64_t units) {
-  return by_columns(p) ? units : (ceil_div(units, line_of(p)) | 1) * line_of(p);
+  const int64_t line = 64 / p.kernels.unit_bytes;
+  return (ceil_div(units, line) | 1) * line;
 }
-int64_t strip_offset(const Product& p, int64_t strip, int64_t start, int64_t row) {
-  return start * row + strip * line_of(p);
+int64_t strip_units(const Product& p, int64_t units) {
+  return by_columns(p) ? p.kernels.pitch * units : p.kernels.rows * padded_row(p, units);
 }
 
 // Strips [from, to) of the tile grid x columns [j0, j1), all of K.
@@ -119,7 +118,7 @@ void tile(const Product& p, const Operands& in, int64_t from, int64_t to, int64_
   const char* packed_a = in.a;
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t p0 = block * kernels.depth, units = p.units(p.depth_of(block));
-    const int64_t a_row = padded_row(p, units);
+    const int64_t a_row = padded_row(p, units), a_strip = strip_units(p, units);
     GemmStrip s;
     s.n = n;
     s.k = units;
@@ -137,7 +136,7 @@ void tile(const Product& p, const Operands& in, int64_t from, int64_t to, int64_
       const int64_t start = in.strip_start(kernels, strip), i = in.first_row + start;
       s.m = in.strip_start(kernels, strip + 1) - start;
       s.a_row = in.a_packed ? a_row : g.a_row / kernels.group;
-      s.a = in.a_packed ? packed_a + strip_offset(p, strip, start, a_row) * unit : p.a + (i * g.a_row + p0) * p.in_bytes;
+      s.a = in.a_packed ? packed_a + strip * a_strip * unit : p.a + (i * g.a_row + p0) * p.in_bytes;
       char* c = p.c + (i * g.ldc + j0) * p.out_bytes;
       char* out = p.c_is_acc ? c : t + (blocks > 1 ? start - i0 : 0) * t_row * p.acc_bytes;
       s.c = out;
@@ -151,7 +150,7 @@ void tile(const Product& p, const Operands& in, int64_t from, int64_t to, int64_
       run(s);
       if (block == blocks - 1) finish(p, out, s.ldc, i, s.m, j0, n);
     }
-    packed_a += strip_offset(p, in.strips(kernels), in.rows, a_row) * unit;
+    packed_a += in.strips(kernels) * a_strip * unit;
   }
 }
 
@@ -213,23 +212,32 @@ void pack_a(const Product& p, const Operands& in, char* out, bool parallel) {
   const GemmKernels& kernels = p.kernels;
   const GemmArgs& g = p.g;
   const int64_t unit = kernels.unit_bytes, strips = in.strips(kernels);
-  const int64_t full_row = padded_row(p, p.units(p.depth_of(0)));
-  const int64_t group = std::clamp<int64_t>(131072 / (full_row * kernels.rows * unit), 1, 8);
+  const int64_t full_strip = strip_units(p, p.units(p.depth_of(0)));
+  const int64_t group = std::clamp<int64_t>(131072 / (full_strip * unit), 1, 8);
   const int64_t groups = ceil_div(strips, group);
   const bool columns = by_columns(p);
   for_each(parallel, p.blocks() * groups, 1, [&](int64_t index) {
-    const int64_t block = index / groups, first = index % groups * group;
-    const int64_t p0 = block * kernels.depth, depth = p.depth_of(block), row = padded_row(p, p.units(depth));
+    const int64_t block = index / groups, first = index % groups * group, last = std::min(first + group, strips);
+    const int64_t p0 = block * kernels.depth, depth = p.depth_of(block), units = p.units(depth);
     const int64_t step = columns ? kPackRows : depth;
-    for (int64_t q = 0; q < depth; q += step)
-      for (int64_t strip = first; strip < std::min(first + group, strips); ++strip) {
+    const int64_t i0 = in.first_row + in.strip_start(kernels, first);
+    const int64_t i1 = in.first_row + in.strip_start(kernels, last);
+    for (int64_t q = 0; q < depth; q += step) {
+      // The next rows of a transposed A: far apart, so the hardware does not see them coming.
+      if (columns && g.a_row == 1)
+        for (int64_t r = q + step; r < std::min(q + 2 * step, depth); ++r) {
+          const char* row = p.a + (i0 + (p0 + r) * g.a_col) * p.in_bytes;
+          for (int64_t byte = 0; byte < (i1 - i0) * p.in_bytes; byte += 64) __builtin_prefetch(row + byte);
+        }
+      for (int64_t strip = first; strip < last; ++strip) {
         const int64_t start = in.strip_start(kernels, strip), m = in.strip_start(kernels, strip + 1) - start;
-        char* to = out + (block * strip_offset(p, strips, in.rows, full_row) + strip_offset(p, strip, start, row) +
-                          (columns ? q / kernels.group * m : 0)) *
+        char* to = out + (block * strips * full_strip + strip * strip_units(p, units) +
+                          (columns ? q / kernels.group * kernels.pitch : 0)) *
                              unit;
         kernels.pack_a(g.type, p.a + ((in.first_row + start) * g.a_row + (p0 + q) * g.a_col) * p.in_bytes, g.a_row,
-                       g.a_col, m, std::min(step, depth - q), columns ? 0 : row, to);
+                       g.a_col, m, std::min(step, depth - q), columns ? 0 : padded_row(p, units), to);
       }
+    }
   });
 }
 
@@ -242,14 +250,13 @@ void product(const Product& p, bool parallel) {
                         (kernels.direct_tail || g.n % (kernels.columns / 2) == 0) && (small || g.m <= kernels.rows);
   const int64_t panel = kernels.columns, unit = kernels.unit_bytes, blocks = p.blocks();
   const int64_t all_units = p.units(g.k);  // depth is a multiple of group: the blocks add up to this
-  const int64_t a_row_units = blocks * padded_row(p, p.units(p.depth_of(0)));
+  const int64_t a_strip_bytes = blocks * strip_units(p, p.units(p.depth_of(0))) * unit;
   const int64_t width = b_direct ? g.n : std::max(panel, kSliceBytes / (all_units * unit) / panel * panel);
-  const int64_t height = p.a_direct ? g.m : std::max(kernels.rows * kTileStrips, kSliceBytes / (a_row_units * unit));
+  const int64_t height = p.a_direct ? g.m : kernels.rows * std::max(kTileStrips, kSliceBytes / a_strip_bytes);
   for (int64_t j0 = 0; j0 < g.n; j0 += width) {
     const int64_t j1 = std::min(g.n, j0 + width), columns = ceil_div(j1 - j0, panel) * panel;
     const int64_t b_bytes = b_direct ? 0 : ceil_div(all_units * columns * unit, 4096) * 4096;
-    const int64_t a_rows = std::min(height, g.m);
-    const int64_t a_bytes = p.a_direct ? 0 : a_rows * a_row_units * unit + blocks * ceil_div(a_rows, kernels.rows) * 64;
+    const int64_t a_bytes = p.a_direct ? 0 : ceil_div(std::min(height, g.m), kernels.rows) * a_strip_bytes;
     char* packed = a_bytes + b_bytes > 0
                        ? static_cast<char*>(gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(a_bytes + b_bytes)))
                        : nullptr;

@@ -122,7 +122,7 @@ void pack_b(GemmType type, const void* b, int64_t row, int64_t col, int64_t k, i
 
 template <class Source>
 void pack_a_of(const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row, void* out) {
-  pack_a_units<Source, F32::kLanes>(static_cast<const typename Source::Element*>(a), row, col, m, k, out_row,
+  pack_a_units<Source, F32::kLanes, kPitch<F32>>(static_cast<const typename Source::Element*>(a), row, col, m, k, out_row,
                                     static_cast<float*>(out));
 }
 
@@ -186,6 +186,7 @@ void store_row(GemmType type, const void* t_, void* x, int64_t n) {
 extern const GemmKernels gemm_f32_kernels;
 const GemmKernels gemm_f32_kernels = {
     .rows = F32::kRows,
+    .pitch = kPitch<F32>,
     .columns = F32::kLanes * F32::kVectors,
     .depth = F32::kDepth,
     .group = 1,

@@ -83,7 +83,7 @@ void pack_b(GemmType, const void* b, int64_t row, int64_t col, int64_t k, int64_
 }
 
 void pack_a(GemmType, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row, void* out) {
-  pack_a_units<FromF64, F64::kLanes>(static_cast<const double*>(a), row, col, m, k, out_row, static_cast<double*>(out));
+  pack_a_units<FromF64, F64::kLanes, kPitch<F64>>(static_cast<const double*>(a), row, col, m, k, out_row, static_cast<double*>(out));
 }
 
 void add_row(GemmType, void* t_, const void* x_, int64_t n) {
@@ -105,6 +105,7 @@ void store_row(GemmType, const void* t, void* x, int64_t n) { std::memcpy(x, t, 
 extern const GemmKernels gemm_f64_kernels;
 const GemmKernels gemm_f64_kernels = {
     .rows = F64::kRows,
+    .pitch = kPitch<F64>,
     .columns = F64::kLanes * F64::kVectors,
     .depth = F64::kDepth,
     .group = 1,

@@ -21,6 +21,10 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
+// Units from one k to the next in an A strip packed as [k][m]: whole vectors, so that packing stores are aligned.
+template <class Tr>
+constexpr int kPitch = (Tr::kRows + Tr::kLanes - 1) / Tr::kLanes * Tr::kLanes;
+
 // kTail: the last of the V vectors has `tail` (1..lanes) columns.
 template <class Tr, int M, int V, bool kColumns, bool kTail>
 void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, int64_t tail) {
@@ -31,6 +35,12 @@ void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, 
   for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) acc[i][v] = Tr::zero();
+
+  // C's lines arrive in L2 while the products run (C may be in DRAM, and its rows may collide in L1).
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) __builtin_prefetch(c + i * s.ldc + v * L, 0, 2);
 
   // Row-major A: one pointer per 3 rows, the others by index register: few enough registers for 14 rows. Named
   // variables, because an array of pointers would live on the stack.
@@ -50,7 +60,7 @@ void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, 
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) acc[i][v] = Tr::multiply_add(x, y[v], acc[i][v]);
     }
-    a0 += kColumns ? M : 1;
+    a0 += kColumns ? kPitch<Tr> : 1;
     if constexpr (!kColumns) {
       ++a1, ++a2, ++a3, ++a4;
       // Keeps the compiler from replacing these by 14 separate pointers, which spill.
@@ -197,8 +207,8 @@ void pack_panels(const typename Source::Element* b, int64_t row, int64_t col, in
   }
 }
 
-// A[m, k] into rows of out_row units, or (out_row == 0) into [k][m]. The latter writes up to a vector past its end.
-template <class Source, int L, class Unit>
+// A[m, k] into rows of out_row units, or (out_row == 0) into [k][kPitch], of which m count.
+template <class Source, int L, int kPitchUnits, class Unit>
 void pack_a_units(const typename Source::Element* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
                   Unit* out) {
   using V = typename Source::V;
@@ -213,7 +223,7 @@ void pack_a_units(const typename Source::Element* a, int64_t row, int64_t col, i
     }
     return;
   }
-  for (int64_t p = 0; p < k; ++p, a += col, out += m) {
+  for (int64_t p = 0; p < k; ++p, a += col, out += kPitchUnits) {
     if (row == 1) {
       for (int64_t i = 0; i < m; i += L) {
         const V x = m - i >= L ? Source::load(a + i) : Source::load_part(a + i, m - i);
