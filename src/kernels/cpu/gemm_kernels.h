@@ -1,0 +1,55 @@
+#pragma once
+// What a CPU level supplies to the packed GEMM driver (gemm_packed.cpp): one table of functions per compute type,
+// filled in by isa/gemm_*.cpp. The driver knows blocking and threads; the tables know registers and instructions.
+//
+// A "unit" is what one broadcast feeds to a multiply: one element, or a pair of bf16 where the CPU multiplies pairs
+// (`group` = 2). All K sizes and A/B strides below count units, unless they say elements.
+#include <cstdint>
+
+#include "base/cpu_isa.h"
+#include "kernels/cpu/gemm.h"
+
+namespace vesta::cpu {
+
+// One strip of C: `m` rows (at most GemmKernels::rows) by `n` columns, k units deep:
+// c = alpha * sum + beta * c; beta 0 does not read c.
+struct GemmStrip {
+  const void* a;
+  int64_t a_row;  // strip_rows: distance between rows. strip_columns: unused (packed as [k][pitch])
+  const void* b;
+  int64_t b_panel;  // distance between panels of `columns` columns
+  int64_t b_row;    // distance between B's rows inside a panel
+  void* c;
+  int64_t ldc;
+  int64_t m, n, k;
+  double alpha, beta;
+};
+
+struct GemmKernels {
+  int64_t rows;     // register tile
+  int64_t pitch;    // units from one k to the next in an A strip packed as [k][m], at least rows
+  int64_t columns;
+  int64_t depth;          // K block, elements
+  int64_t group;
+  int64_t unit_bytes;
+  bool direct_tail;  // strips may read an unpacked B whose n is no multiple of the vector (masked loads)
+  void (*strip_rows)(const GemmStrip&);
+  void (*strip_columns)(const GemmStrip&);
+  // B[k, n] (elements, any strides) into panels [n / columns][k units][columns], zeros in the padding.
+  void (*pack_b)(GemmType type, const void* b, int64_t row, int64_t col, int64_t k, int64_t n, void* out);
+  // A[m, k] (elements) into rows of `out_row` units, or (out_row == 0) into [k][pitch]. k is padded to whole groups with 0.
+  void (*pack_a)(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
+                 void* out);
+  // A contiguous row of the accumulation type: t += x, t = scale * x, and x = t, x being of the stored type.
+  void (*add_row)(GemmType type, void* t, const void* x, int64_t n);
+  void (*load_row)(GemmType type, void* t, const void* x, double scale, int64_t n);
+  void (*store_row)(GemmType type, const void* t, void* x, int64_t n);
+};
+
+// The table for products of `type` at a level (F32, F64, F16 and Bf16).
+const GemmKernels& gemm_kernels(GemmType type, CpuIsa level);
+
+// The packed driver; same contract as gemm() after its checks, k > 0.
+void gemm_packed(const GemmKernels& kernels, const GemmArgs& args);
+
+}  // namespace vesta::cpu

@@ -1,0 +1,13 @@
+#pragma once
+// Reusable packing buffers. Each thread owns two, because the thread that calls gemm() holds the shared packed B while
+// it also works on tiles itself. A buffer only grows, is kept between calls and freed when its thread ends.
+#include <cstddef>
+
+namespace vesta::cpu {
+
+enum class GemmBuffer { Shared, Tile };
+
+// At least `bytes` bytes, aligned to 64; valid until this thread's next call for the same buffer. Throws OutOfMemory.
+void* gemm_scratch(GemmBuffer which, size_t bytes);
+
+}  // namespace vesta::cpu

@@ -1,0 +1,239 @@
+#pragma once
+// The register-tiled GEMM kernel and its packing, written once over a Traits type that names the vectors of a level.
+// Included by gemm_f32.cpp, gemm_f64.cpp and gemm_bf16.cpp; all of it has internal linkage, since each level compiles
+// its own copy.
+//
+// Kernel: M x (V * lanes) accumulators in registers; each k step loads V vectors of B, broadcasts M units of A. Every
+// accumulator is a chain of multiply-adds in k order, so the tile shape never changes a result. On Zen 4 one 512-bit
+// multiply-add a cycle needs 4 chains in flight; 14 x 32 has 28 and reads 6.6 bytes a cycle, which L2 can feed.
+//
+// Traits: Unit, Acc (scalar), V (operand vector), A (accumulator vector), kLanes, kRows, kVectors, kDepth, kGroup, and
+// zero, load, load_part, broadcast, multiply_add, set1, scale, scale_add, load_acc, load_acc_part, store, store_part.
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "kernels/cpu/gemm_half.h"
+#include "kernels/cpu/gemm_kernels.h"
+
+#define VESTA_GEMM_INLINE [[gnu::always_inline]] inline
+
+namespace vesta::cpu::VESTA_ISA {
+namespace {
+
+// Units from one k to the next in an A strip packed as [k][m]: whole vectors, so that packing stores are aligned.
+template <class Tr>
+constexpr int kPitch = (Tr::kRows + Tr::kLanes - 1) / Tr::kLanes * Tr::kLanes;
+
+// kTail: the last of the V vectors has `tail` (1..lanes) columns.
+template <class Tr, int M, int V, bool kColumns, bool kTail>
+void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, int64_t tail) {
+  using Unit = typename Tr::Unit;
+  constexpr int L = Tr::kLanes;
+  typename Tr::A acc[M][V];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) acc[i][v] = Tr::zero();
+
+  // C's lines arrive in L2 while the products run (C may be in DRAM, and its rows may collide in L1).
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) __builtin_prefetch(c + i * s.ldc + v * L, 0, 2);
+
+  // Row-major A: one pointer per 3 rows, the others by index register: few enough registers for 14 rows. Named
+  // variables, because an array of pointers would live on the stack.
+  static_assert(M <= 15);
+  const int64_t a_row = s.a_row, b_row = s.b_row;
+  const auto* a0 = static_cast<const Unit*>(s.a);
+  const Unit *a1 = a0 + 3 * a_row, *a2 = a0 + 6 * a_row, *a3 = a0 + 9 * a_row, *a4 = a0 + 12 * a_row;
+  for (int64_t k = s.k; k > 0; --k) {
+    typename Tr::V y[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) y[v] = kTail && v == V - 1 ? Tr::load_part(b + v * L, tail) : Tr::load(b + v * L);
+    b += b_row;
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      const Unit* row = i < 3 ? a0 : i < 6 ? a1 : i < 9 ? a2 : i < 12 ? a3 : a4;
+      const typename Tr::V x = Tr::broadcast(kColumns ? a0 + i : row + (i % 3) * a_row);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[i][v] = Tr::multiply_add(x, y[v], acc[i][v]);
+    }
+    a0 += kColumns ? kPitch<Tr> : 1;
+    if constexpr (!kColumns) {
+      ++a1, ++a2, ++a3, ++a4;
+      // Keeps the compiler from replacing these by 14 separate pointers, which spill.
+      if constexpr (M > 12) {
+        asm("" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3), "+r"(a4));
+      } else {
+        asm("" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3));
+      }
+    }
+  }
+
+  const auto alpha = Tr::set1(static_cast<typename Tr::Acc>(s.alpha));
+  const auto beta = Tr::set1(static_cast<typename Tr::Acc>(s.beta));
+  const bool read_c = s.beta != 0;
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      auto* out = c + i * s.ldc + v * L;
+      const bool part = kTail && v == V - 1;
+      auto t = Tr::scale(alpha, acc[i][v]);
+      if (read_c) t = Tr::scale_add(beta, part ? Tr::load_acc_part(out, tail) : Tr::load_acc(out), t);
+      if (part) {
+        Tr::store_part(out, t, tail);
+      } else {
+        Tr::store(out, t);
+      }
+    }
+  }
+}
+
+template <class Tr, int M, bool kColumns>
+void strip_of(const GemmStrip& s) {
+  constexpr int L = Tr::kLanes, V = Tr::kVectors;
+  const auto* b = static_cast<const typename Tr::Unit*>(s.b);
+  auto* c = static_cast<typename Tr::Acc*>(s.c);
+  int64_t n = s.n;
+  for (; n >= V * L; n -= V * L, b += s.b_panel, c += V * L) micro<Tr, M, V, kColumns, false>(s, b, c, L);
+  if (n > L) {
+    micro<Tr, M, V, kColumns, true>(s, b, c, n - L);
+  } else if (n > 0) {
+    micro<Tr, M, 1, kColumns, true>(s, b, c, n);
+  }
+}
+
+template <class Tr, bool kColumns, int... M>
+void strip(const GemmStrip& s, std::integer_sequence<int, M...>) {
+  static constexpr void (*kTable[])(const GemmStrip&) = {strip_of<Tr, M + 1, kColumns>...};
+  kTable[s.m - 1](s);
+}
+
+template <class Tr>
+void strip_rows(const GemmStrip& s) {
+  strip<Tr, false>(s, std::make_integer_sequence<int, Tr::kRows>());
+}
+
+template <class Tr>
+void strip_columns(const GemmStrip& s) {
+  strip<Tr, true>(s, std::make_integer_sequence<int, Tr::kRows>());
+}
+
+// In-register transpose of L vectors of L lanes: log2(L) perfect shuffles.
+template <class V, int... I>
+VESTA_GEMM_INLINE void interleave(V a, V b, V* low, V* high, std::integer_sequence<int, I...>) {
+  constexpr int L = sizeof...(I);
+  *low = __builtin_shufflevector(a, b, (I % 2 ? L + I / 2 : I / 2)...);
+  *high = __builtin_shufflevector(a, b, (I % 2 ? L + L / 2 + I / 2 : L / 2 + I / 2)...);
+}
+
+template <int L, class V>
+VESTA_GEMM_INLINE void transpose(V* x) {
+  V y[L];
+#pragma GCC unroll 4
+  for (int step = 1; step < L; step *= 2) {
+#pragma GCC unroll 16
+    for (int i = 0; i < L / 2; ++i)
+      interleave(x[i], x[i + L / 2], &y[2 * i], &y[2 * i + 1], std::make_integer_sequence<int, L>());
+#pragma GCC unroll 16
+    for (int i = 0; i < L; ++i) x[i] = y[i];
+  }
+}
+
+// B[k, n] with K contiguous (col = distance between columns, elements of the source) into panels of `columns`, by
+// L x L transposes. Source::load_part reads up to L elements and widens them.
+template <class Source, int L, class Unit>
+void pack_transposed(const typename Source::Element* b, int64_t col, int64_t k, int64_t n, int64_t columns, Unit* out) {
+  using V = typename Source::V;
+  for (int64_t j = 0; j < n; j += columns, out += k * columns)
+    for (int64_t p = 0; p < k; p += L) {
+      const int64_t depth = k - p < L ? k - p : L;
+      for (int64_t jj = 0; jj < columns; jj += L) {
+        V x[L];
+        const int64_t width = n - j - jj;
+        if (width >= L && depth == L) {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) x[i] = Source::load(b + (j + jj + i) * col + p);
+        } else {
+          for (int i = 0; i < L; ++i)
+            x[i] = i < width ? Source::load_part(b + (j + jj + i) * col + p, depth) : V{};
+        }
+        transpose<L>(x);
+        Unit* to = out + p * columns + jj;
+        if (depth == L) {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) std::memcpy(to + i * columns, &x[i], sizeof(V));
+        } else {
+          for (int i = 0; i < depth; ++i) std::memcpy(to + i * columns, &x[i], sizeof(V));
+        }
+      }
+    }
+}
+
+// B[k, n] with any strides into panels; contiguous rows (col == 1) become vector copies or conversions.
+template <class Source, int L, int kVectors, class Unit>
+void pack_panels(const typename Source::Element* b, int64_t row, int64_t col, int64_t k, int64_t n, Unit* out) {
+  using V = typename Source::V;
+  constexpr int64_t kColumns = L * kVectors;
+  for (int64_t j = 0; j < n; j += kColumns, out += k * kColumns) {
+    const int64_t width = n - j < kColumns ? n - j : kColumns;
+    const auto* from = b + j * col;
+    Unit* to = out;
+    if (col == 1 && width == kColumns) {
+      for (int64_t p = 0; p < k; ++p, from += row, to += kColumns) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          const V x = Source::load(from + v * L);
+          std::memcpy(to + v * L, &x, sizeof(V));
+        }
+      }
+      continue;
+    }
+    for (int64_t p = 0; p < k; ++p, from += row, to += kColumns) {
+      if (col == 1) {
+        for (int v = 0; v < kVectors; ++v) {
+          const int64_t left = width - v * L;
+          const V x = left >= L ? Source::load(from + v * L) : left > 0 ? Source::load_part(from + v * L, left) : V{};
+          std::memcpy(to + v * L, &x, sizeof(V));
+        }
+      } else {
+        for (int64_t i = 0; i < width; ++i) to[i] = Source::widen(from[i * col]);
+        for (int64_t i = width; i < kColumns; ++i) to[i] = 0;
+      }
+    }
+  }
+}
+
+// A[m, k] into rows of out_row units, or (out_row == 0) into [k][kPitch], of which m count.
+template <class Source, int L, int kPitchUnits, class Unit>
+void pack_a_units(const typename Source::Element* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
+                  Unit* out) {
+  using V = typename Source::V;
+  if (out_row > 0) {
+    for (int64_t i = 0; i < m; ++i, a += row, out += out_row) {
+      int64_t p = 0;
+      for (; col == 1 && p + L <= k; p += L) {
+        const V x = Source::load(a + p);
+        std::memcpy(out + p, &x, sizeof(V));
+      }
+      for (; p < k; ++p) out[p] = Source::widen(a[p * col]);
+    }
+    return;
+  }
+  for (int64_t p = 0; p < k; ++p, a += col, out += kPitchUnits) {
+    if (row == 1) {
+      for (int64_t i = 0; i < m; i += L) {
+        const V x = m - i >= L ? Source::load(a + i) : Source::load_part(a + i, m - i);
+        std::memcpy(out + i, &x, sizeof(V));
+      }
+    } else {
+      for (int64_t i = 0; i < m; ++i) out[i] = Source::widen(a[i * row]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vesta::cpu::VESTA_ISA
