@@ -17,8 +17,8 @@ void check(const char* op, OptimTypes types) {
   const bool master = types.param == Elem::F32 && types.state == Elem::F32 &&
                       (types.grad == Elem::BF16 || types.grad == Elem::F16);
   VESTA_CHECK_AS(TypeError, same || master, op,
-                 ": unsupported types of parameter, gradient and state: ", int(types.param), ", ", int(types.grad),
-                 ", ", int(types.state));
+                 ": unsupported types of parameter, gradient and state: ", int(types.param), ", ",
+                 int(types.grad), ", ", int(types.state));
 }
 
 }  // namespace

@@ -14,17 +14,21 @@ struct HeadStrides {
   int64_t batch = 0, head = 0, row = 0;
 };
 
-enum class MaskKind : uint8_t { None, Bool, Additive };  // Bool: true = may attend; Additive: of accumulate_type
+enum class MaskKind : uint8_t {
+  None,
+  Bool,
+  Additive
+};  // Bool: true = may attend; Additive: of accumulate_type
 
 struct AttentionArgs {
   Elem type = Elem::F32;
   int64_t batch = 0, heads = 0;
   int64_t kv_heads = 0;  // divides heads; query head h uses kv head h / (heads / kv_heads). 0 means heads.
   int64_t q_len = 0, k_len = 0;
-  int64_t dim = 0;      // of q and k, 1 to 512
+  int64_t dim = 0;        // of q and k, 1 to 512
   int64_t value_dim = 0;  // of v and out, 1 to 512; 0 means dim
-  double scale = 0;     // usually 1 / sqrt(dim)
-  bool causal = false;  // query i sees keys 0..i (top-left aligned, also when q_len != k_len)
+  double scale = 0;       // usually 1 / sqrt(dim)
+  bool causal = false;    // query i sees keys 0..i (top-left aligned, also when q_len != k_len)
   MaskKind mask_kind = MaskKind::None;
   const void* mask = nullptr;
   int64_t mask_batch = 0, mask_head = 0, mask_row = 0, mask_col = 0;  // strides; 0 broadcasts
@@ -54,6 +58,7 @@ struct AttentionGrads {
 };
 void attention_backward(const AttentionArgs& args, const AttentionGrads& grads);
 
+// The table trusts its arguments: kv_heads and value_dim are filled in.
 struct AttentionTable {
   void (*forward)(const AttentionArgs&, void*, void*);
   void (*backward)(const AttentionArgs&, const AttentionGrads&);

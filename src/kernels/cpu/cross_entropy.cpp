@@ -13,8 +13,8 @@ namespace {
 
 void check(const char* op, const CrossEntropyArgs& args) {
   VESTA_CHECK_AS(TypeError, is_float(args.type), op, ": expected floating point logits");
-  VESTA_CHECK(args.rows >= 0 && args.classes > 0, op, ": expected logits [N, C] with C > 0, got ", args.rows, " x ",
-              args.classes);
+  VESTA_CHECK(args.rows >= 0 && args.classes > 0, op, ": expected logits [N, C] with C > 0, got ", args.rows,
+              " x ", args.classes);
   VESTA_CHECK(args.label_smoothing >= 0 && args.label_smoothing <= 1, op,
               ": label_smoothing must be between 0.0 and 1.0, got ", args.label_smoothing);
 }

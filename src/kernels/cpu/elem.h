@@ -19,13 +19,17 @@ struct Half {
 constexpr size_t elem_size(Elem type) {
   switch (type) {
     case Elem::F64:
-    case Elem::I64: return 8;
+    case Elem::I64:
+      return 8;
     case Elem::F32:
-    case Elem::I32: return 4;
+    case Elem::I32:
+      return 4;
     case Elem::BF16:
     case Elem::F16:
-    case Elem::I16: return 2;
-    default: return 1;
+    case Elem::I16:
+      return 2;
+    default:
+      return 1;
   }
 }
 

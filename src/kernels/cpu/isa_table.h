@@ -7,30 +7,30 @@
 #include "base/cpu_isa.h"
 
 #if defined(__x86_64__) && !defined(VESTA_ISA_ONE)
-#define VESTA_ISA_TABLE(Table, constant, function)            \
-  namespace baseline {                                        \
-  extern const Table constant;                                \
-  }                                                           \
-  namespace v3 {                                              \
-  extern const Table constant;                                \
-  }                                                           \
-  namespace v4 {                                              \
-  extern const Table constant;                                \
-  }                                                           \
-  const Table& function(CpuIsa level) {                       \
-    if (level >= CpuIsa::V4) return v4::constant;             \
-    if (level == CpuIsa::V3) return v3::constant;             \
-    return baseline::constant;                                \
-  }                                                           \
-  static const Table& function() {                            \
-    static const Table& table = function(cpu_isa());          \
-    return table;                                             \
+#define VESTA_ISA_TABLE(Table, constant, function)   \
+  namespace baseline {                               \
+  extern const Table constant;                       \
+  }                                                  \
+  namespace v3 {                                     \
+  extern const Table constant;                       \
+  }                                                  \
+  namespace v4 {                                     \
+  extern const Table constant;                       \
+  }                                                  \
+  const Table& function(CpuIsa level) {              \
+    if (level >= CpuIsa::V4) return v4::constant;    \
+    if (level == CpuIsa::V3) return v3::constant;    \
+    return baseline::constant;                       \
+  }                                                  \
+  static const Table& function() {                   \
+    static const Table& table = function(cpu_isa()); \
+    return table;                                    \
   }
 #else
-#define VESTA_ISA_TABLE(Table, constant, function)            \
-  namespace baseline {                                        \
-  extern const Table constant;                                \
-  }                                                           \
+#define VESTA_ISA_TABLE(Table, constant, function)             \
+  namespace baseline {                                         \
+  extern const Table constant;                                 \
+  }                                                            \
   const Table& function(CpuIsa) { return baseline::constant; } \
   static const Table& function() { return baseline::constant; }
 #endif

@@ -20,26 +20,27 @@ void check(const char* op, Elem type, Elem param, NormShape shape) {
 
 }  // namespace
 
-void layer_norm_forward(Elem type, Elem param, const void* x, const void* weight, const void* bias, void* y, void* mean,
-                        void* rstd, NormShape shape, double eps) {
+void layer_norm_forward(Elem type, Elem param, const void* x, const void* weight, const void* bias, void* y,
+                        void* mean, void* rstd, NormShape shape, double eps) {
   check("layer_norm", type, param, shape);
   layer_norm_table().forward(false, type, param, x, weight, bias, y, mean, rstd, shape, eps);
 }
 
-void layer_norm_backward(Elem type, Elem param, const void* dy, const void* x, const void* weight, const void* mean,
-                         const void* rstd, void* dx, void* dweight, void* dbias, NormShape shape) {
+void layer_norm_backward(Elem type, Elem param, const void* dy, const void* x, const void* weight,
+                         const void* mean, const void* rstd, void* dx, void* dweight, void* dbias,
+                         NormShape shape) {
   check("layer_norm_backward", type, param, shape);
   layer_norm_table().backward(false, type, param, dy, x, weight, mean, rstd, dx, dweight, dbias, shape);
 }
 
-void rms_norm_forward(Elem type, Elem param, const void* x, const void* weight, void* y, void* rstd, NormShape shape,
-                      double eps) {
+void rms_norm_forward(Elem type, Elem param, const void* x, const void* weight, void* y, void* rstd,
+                      NormShape shape, double eps) {
   check("rms_norm", type, param, shape);
   layer_norm_table().forward(true, type, param, x, weight, nullptr, y, nullptr, rstd, shape, eps);
 }
 
-void rms_norm_backward(Elem type, Elem param, const void* dy, const void* x, const void* weight, const void* rstd,
-                       void* dx, void* dweight, NormShape shape) {
+void rms_norm_backward(Elem type, Elem param, const void* dy, const void* x, const void* weight,
+                       const void* rstd, void* dx, void* dweight, NormShape shape) {
   check("rms_norm_backward", type, param, shape);
   layer_norm_table().backward(true, type, param, dy, x, weight, nullptr, rstd, dx, dweight, nullptr, shape);
 }

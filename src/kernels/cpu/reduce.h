@@ -36,7 +36,8 @@ Elem reduce_result_type(ReduceOp op, Elem type);
 // out: [outer, inner] of `out_type`: reduce_result_type(), or F32 for BF16 and F16 input (keeps the accumulator).
 // Nothing to reduce gives the identity (0, 1, false, true, -inf); Max and Min then throw ValueError.
 // `scale` multiplies a float Sum's accumulator before it is rounded (mean: 1.0 / reduced).
-void reduce(ReduceOp op, Elem type, const void* x, ReduceShape shape, void* out, Elem out_type, double scale = 1);
+void reduce(ReduceOp op, Elem type, const void* x, ReduceShape shape, void* out, Elem out_type,
+            double scale = 1);
 
 // Index of the largest (or smallest) element along the reduced dimension: the first on ties, the first NaN if any.
 // index: I64 [outer, inner]; value: same shape of the input's type, or null. Throws ValueError for reduced == 0.
@@ -45,7 +46,8 @@ void arg_reduce(bool largest, Elem type, const void* x, ReduceShape shape, int64
 // Variance in two passes (mean first), divided by max(0, reduced - correction); its square root where `sqrt_result`.
 // var and mean (may be null) are of the input's type, floats only. No degree of freedom gives NaN or inf as division
 // does.
-void var_mean(Elem type, const void* x, ReduceShape shape, double correction, bool sqrt_result, void* var, void* mean);
+void var_mean(Elem type, const void* x, ReduceShape shape, double correction, bool sqrt_result, void* var,
+              void* mean);
 
 struct ReduceTable {
   void (*reduce)(ReduceOp, Elem, const void*, ReduceShape, void*, Elem, double);

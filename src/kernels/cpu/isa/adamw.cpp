@@ -13,10 +13,10 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-constexpr int64_t kStepWork = 8192;    // elements per parallel chunk
+constexpr int64_t kStepWork = 8192;  // elements per parallel chunk
 constexpr int64_t kScaleWork = 32768;
-constexpr int64_t kNormBlock = 4096;   // part of the summation contract
-constexpr int64_t kNormWork = 8;       // blocks per parallel chunk
+constexpr int64_t kNormBlock = 4096;  // part of the summation contract
+constexpr int64_t kNormWork = 8;      // blocks per parallel chunk
 
 // Calls body(tensor index, begin, end) for the pieces of [0, total) in parallel.
 template <class T, class F>
@@ -54,10 +54,12 @@ void adam_piece(const AdamTensor& tensor, int64_t begin, int64_t end, const Adam
   using V = Vec<A>;
   constexpr int L = V::kLanes;
   // Hyper-parameters meet in double, as PyTorch's do; elements see them rounded once.
-  const double correction1 = 1 - std::pow(o.beta1, tensor.step), correction2 = 1 - std::pow(o.beta2, tensor.step);
+  const double correction1 = 1 - std::pow(o.beta1, tensor.step),
+               correction2 = 1 - std::pow(o.beta2, tensor.step);
   const V grad_factor = V::set1(A(o.maximize ? -o.grad_scale : o.grad_scale));
   const V keep = V::set1(A(o.decoupled ? 1 - o.lr * o.weight_decay : 1)), decay = V::set1(A(o.weight_decay));
-  const V beta2 = V::set1(A(o.beta2)), one_beta1 = V::set1(A(1 - o.beta1)), one_beta2 = V::set1(A(1 - o.beta2));
+  const V beta2 = V::set1(A(o.beta2)), one_beta1 = V::set1(A(1 - o.beta1)),
+          one_beta2 = V::set1(A(1 - o.beta2));
   const V step_size = V::set1(A(o.lr / correction1)), root2 = V::set1(A(1 / std::sqrt(correction2)));
   const V eps = V::set1(A(o.eps));
   const bool l2 = !o.decoupled && o.weight_decay != 0;
@@ -67,7 +69,8 @@ void adam_piece(const AdamTensor& tensor, int64_t begin, int64_t end, const Adam
   S* exp_avg_sq = static_cast<S*>(tensor.exp_avg_sq);
   S* max_sq = static_cast<S*>(tensor.max_exp_avg_sq);
   auto step = [&](int64_t i, int c) __attribute__((always_inline)) {
-    V p = get(param + i, c), g = get(grad + i, c) * grad_factor, m = get(exp_avg + i, c), v = get(exp_avg_sq + i, c);
+    V p = get(param + i, c), g = get(grad + i, c) * grad_factor, m = get(exp_avg + i, c),
+      v = get(exp_avg_sq + i, c);
     if (l2) g = fma(p, decay, g);
     p = p * keep;
     m = fma(g - m, one_beta1, m);
@@ -162,7 +165,8 @@ double sum_of_squares(Elem type, const FlatTensor* tensors, int64_t count) {
   const SharedScratch offsets(size_t(count + 1) * sizeof(int64_t));
   int64_t* start = static_cast<int64_t*>(offsets.data());  // in blocks
   start[0] = 0;
-  for (int64_t t = 0; t < count; ++t) start[t + 1] = start[t] + (tensors[t].numel + kNormBlock - 1) / kNormBlock;
+  for (int64_t t = 0; t < count; ++t)
+    start[t + 1] = start[t] + (tensors[t].numel + kNormBlock - 1) / kNormBlock;
   const SharedScratch partial(size_t(start[count]) * sizeof(double));
   double* sums = static_cast<double*>(partial.data());
   with_float_type(type, [&]<class T>(T) {
@@ -175,7 +179,8 @@ double sum_of_squares(Elem type, const FlatTensor* tensors, int64_t count) {
       for (int64_t b = begin; b < end; ++b) {
         while (start[low + 1] <= b) ++low;
         const int64_t at = (b - start[low]) * kNormBlock, rest = tensors[low].numel - at;
-        sums[b] = block_squares(static_cast<const T*>(tensors[low].data) + at, rest < kNormBlock ? rest : kNormBlock);
+        sums[b] = block_squares(static_cast<const T*>(tensors[low].data) + at,
+                                rest < kNormBlock ? rest : kNormBlock);
       }
     });
   });

@@ -61,8 +61,9 @@ Acc<S> logsumexp_row(const S* x, int64_t n) {
 template <class A>
 A weight_sum(const A* weight, int64_t n) {
   A sum = A(n);
-  if (weight) kReduceTable.reduce(ReduceOp::Sum, sizeof(A) == 8 ? Elem::F64 : Elem::F32, weight, {1, n, 1}, &sum,
-                                  sizeof(A) == 8 ? Elem::F64 : Elem::F32, 1);
+  if (weight)
+    kReduceTable.reduce(ReduceOp::Sum, sizeof(A) == 8 ? Elem::F64 : Elem::F32, weight, {1, n, 1}, &sum,
+                        sizeof(A) == 8 ? Elem::F64 : Elem::F32, 1);
   return sum;
 }
 
@@ -102,7 +103,8 @@ void forward_typed(const CrossEntropyArgs& args, Acc<S>* loss, Acc<S>* lse, Acc<
       A value = 0;
       if (!ignored) {
         value = w * (lse[r] - to_acc(x[t]));
-        if (smoothing != 0) value = (1 - smoothing) * value + smoothing / A(n) * smoothed_part(x, weight, lse[r], n);
+        if (smoothing != 0)
+          value = (1 - smoothing) * value + smoothing / A(n) * smoothed_part(x, weight, lse[r], n);
       }
       row_loss[r] = value;
       if (row_weight) row_weight[r] = w;
@@ -120,8 +122,8 @@ void forward_typed(const CrossEntropyArgs& args, Acc<S>* loss, Acc<S>* lse, Acc<
 }
 
 template <class S>
-void backward_typed(const CrossEntropyArgs& args, const Acc<S>* lse, const Acc<S>* total_weight, const Acc<S>* grad,
-                    S* dlogits, int64_t dlogits_stride) {
+void backward_typed(const CrossEntropyArgs& args, const Acc<S>* lse, const Acc<S>* total_weight,
+                    const Acc<S>* grad, S* dlogits, int64_t dlogits_stride) {
   using A = Acc<S>;
   using V = Vec<A>;
   constexpr int L = V::kLanes;
@@ -169,8 +171,8 @@ void forward(const CrossEntropyArgs& args, void* loss, void* lse, void* total_we
   });
 }
 
-void backward(const CrossEntropyArgs& args, const void* lse, const void* total_weight, const void* grad, void* dlogits,
-              int64_t dlogits_stride) {
+void backward(const CrossEntropyArgs& args, const void* lse, const void* total_weight, const void* grad,
+              void* dlogits, int64_t dlogits_stride) {
   with_float_type(args.type, [&]<class S>(S) {
     using A = Acc<S>;
     backward_typed<S>(args, static_cast<const A*>(lse), static_cast<const A*>(total_weight),

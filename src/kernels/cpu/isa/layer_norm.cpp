@@ -14,8 +14,8 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-constexpr int64_t kWork = 16384;     // elements per parallel chunk
-constexpr int64_t kMaxChunks = 32;   // of the backward pass; bounds the partial sums
+constexpr int64_t kWork = 16384;    // elements per parallel chunk
+constexpr int64_t kMaxChunks = 32;  // of the backward pass; bounds the partial sums
 constexpr int64_t kMinChunkRows = 16;
 
 // Calls body(i, count) for vectors of a row; count == lanes but for the tail.
@@ -54,8 +54,8 @@ VESTA_INLINE Acc<S> row_sum(const S* x, int64_t n, Acc<S> centre, F f) {
 }
 
 template <bool kRms, class S, class W>
-void forward_row(const S* x, const W* weight, const W* bias, S* y, Acc<S>* mean_out, Acc<S>* rstd_out, int64_t n,
-                 double eps) {
+void forward_row(const S* x, const W* weight, const W* bias, S* y, Acc<S>* mean_out, Acc<S>* rstd_out,
+                 int64_t n, double eps) {
   using A = Acc<S>;
   using V = Vec<A>;
   const A mean = kRms ? A(0) : row_sum(x, n, A(0), [](V s, V a) { return s + a; }) / A(n);
@@ -71,7 +71,8 @@ void forward_row(const S* x, const W* weight, const W* bias, S* y, Acc<S>* mean_
   auto xhat = [&](int64_t i, int c) { return (kRms ? get(x + i, c) : get(x + i, c) - centre) * factor; };
   constexpr int L = V::kLanes;
   if (weight && bias) {
-    for_vectors<L>(n, [&](int64_t i, int c) { put(y + i, fma(xhat(i, c), get(weight + i, c), get(bias + i, c)), c); });
+    for_vectors<L>(
+        n, [&](int64_t i, int c) { put(y + i, fma(xhat(i, c), get(weight + i, c), get(bias + i, c)), c); });
   } else if (weight) {
     for_vectors<L>(n, [&](int64_t i, int c) { put(y + i, xhat(i, c) * get(weight + i, c), c); });
   } else if (bias) {
@@ -87,7 +88,8 @@ void forward_typed(const S* x, const W* weight, const W* bias, S* y, void* mean,
   using A = Acc<S>;
   parallel_for(0, shape.rows, grain_for(shape.dim, kWork), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      forward_row<kRms>(x + r * shape.dim, weight, bias, y + r * shape.dim, mean ? static_cast<A*>(mean) + r : nullptr,
+      forward_row<kRms>(x + r * shape.dim, weight, bias, y + r * shape.dim,
+                        mean ? static_cast<A*>(mean) + r : nullptr,
                         rstd ? static_cast<A*>(rstd) + r : nullptr, shape.dim, eps);
     }
   });
@@ -95,8 +97,8 @@ void forward_typed(const S* x, const W* weight, const W* bias, S* y, void* mean,
 
 // dw and db may be null (their partial sums, accumulated into).
 template <bool kRms, bool kParams, class S, class W>
-VESTA_INLINE void backward_row(const S* dy, const S* x, const W* weight, Acc<S> mean, Acc<S> rstd, S* dx, Acc<S>* dw, Acc<S>* db,
-                  int64_t n) {
+VESTA_INLINE void backward_row(const S* dy, const S* x, const W* weight, Acc<S> mean, Acc<S> rstd, S* dx,
+                               Acc<S>* dw, Acc<S>* db, int64_t n) {
   using A = Acc<S>;
   using V = Vec<A>;
   constexpr int L = V::kLanes;
@@ -143,8 +145,8 @@ void backward_typed(const S* dy, const S* x, const W* weight, const void* mean_i
   if (!params) {
     parallel_for(0, rows, grain_for(dim, kWork), [&, dim = dim](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        backward_row<kRms, false, S, W>(dy + r * dim, x + r * dim, weight, kRms ? A(0) : mean[r], rstd[r], dx + r * dim,
-                                        nullptr, nullptr, dim);
+        backward_row<kRms, false, S, W>(dy + r * dim, x + r * dim, weight, kRms ? A(0) : mean[r], rstd[r],
+                                        dx + r * dim, nullptr, nullptr, dim);
       }
     });
     return;
@@ -154,33 +156,35 @@ void backward_typed(const S* dy, const S* x, const W* weight, const void* mean_i
   const int64_t chunks = rows > 0 ? (rows + chunk_rows - 1) / chunk_rows : 0;
   const SharedScratch partial(size_t(chunks) * 2 * size_t(dim) * sizeof(A));
   A* const sums = static_cast<A*>(partial.data());
-  parallel_for(0, chunks, grain_for(chunk_rows * dim, kWork), [&, dim = dim, rows = rows](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      A* dw = sums + c * 2 * dim;
-      A* db = dw + dim;
-      std::memset(dw, 0, size_t(2 * dim) * sizeof(A));
-      const int64_t last = (c + 1) * chunk_rows < rows ? (c + 1) * chunk_rows : rows;
-      for (int64_t r = c * chunk_rows; r < last; ++r) {
-        backward_row<kRms, true, S, W>(dy + r * dim, x + r * dim, weight, kRms ? A(0) : mean[r], rstd[r],
-                                       dx ? dx + r * dim : nullptr, dw, db, dim);
-      }
-    }
-  });
+  parallel_for(0, chunks, grain_for(chunk_rows * dim, kWork),
+               [&, dim = dim, rows = rows](int64_t begin, int64_t end) {
+                 for (int64_t c = begin; c < end; ++c) {
+                   A* dw = sums + c * 2 * dim;
+                   A* db = dw + dim;
+                   std::memset(dw, 0, size_t(2 * dim) * sizeof(A));
+                   const int64_t last = (c + 1) * chunk_rows < rows ? (c + 1) * chunk_rows : rows;
+                   for (int64_t r = c * chunk_rows; r < last; ++r) {
+                     backward_row<kRms, true, S, W>(dy + r * dim, x + r * dim, weight, kRms ? A(0) : mean[r],
+                                                    rstd[r], dx ? dx + r * dim : nullptr, dw, db, dim);
+                   }
+                 }
+               });
   using V = Vec<A>;
   constexpr int L = V::kLanes;
-  parallel_for(0, (dim + L - 1) / L, grain_for(2 * L * chunks, kWork), [&, dim = dim](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      const int64_t i = b * L;
-      const int c = static_cast<int>(dim - i < L ? dim - i : L);
-      V dw = V::zero(), db = V::zero();
-      for (int64_t k = 0; k < chunks; ++k) {
-        dw = dw + get(sums + k * 2 * dim + i, c);
-        if (!kRms) db = db + get(sums + (k * 2 + 1) * dim + i, c);
-      }
-      if (dweight) put(dweight + i, dw, c);
-      if (dbias) put(dbias + i, db, c);
-    }
-  });
+  parallel_for(0, (dim + L - 1) / L, grain_for(2 * L * chunks, kWork),
+               [&, dim = dim](int64_t begin, int64_t end) {
+                 for (int64_t b = begin; b < end; ++b) {
+                   const int64_t i = b * L;
+                   const int c = static_cast<int>(dim - i < L ? dim - i : L);
+                   V dw = V::zero(), db = V::zero();
+                   for (int64_t k = 0; k < chunks; ++k) {
+                     dw = dw + get(sums + k * 2 * dim + i, c);
+                     if (!kRms) db = db + get(sums + (k * 2 + 1) * dim + i, c);
+                   }
+                   if (dweight) put(dweight + i, dw, c);
+                   if (dbias) put(dbias + i, db, c);
+                 }
+               });
 }
 
 template <class F>
@@ -191,17 +195,17 @@ void with_types(Elem type, Elem param, F f) {
   });
 }
 
-void forward(bool rms, Elem type, Elem param, const void* x, const void* weight, const void* bias, void* y, void* mean,
-             void* rstd, NormShape shape, double eps) {
+void forward(bool rms, Elem type, Elem param, const void* x, const void* weight, const void* bias, void* y,
+             void* mean, void* rstd, NormShape shape, double eps) {
   with_types(type, param, [&]<class S, class W>(S, W) {
     auto run = rms ? forward_typed<true, S, W> : forward_typed<false, S, W>;
-    run(static_cast<const S*>(x), static_cast<const W*>(weight), static_cast<const W*>(bias), static_cast<S*>(y), mean,
-        rstd, shape, eps);
+    run(static_cast<const S*>(x), static_cast<const W*>(weight), static_cast<const W*>(bias),
+        static_cast<S*>(y), mean, rstd, shape, eps);
   });
 }
 
-void backward(bool rms, Elem type, Elem param, const void* dy, const void* x, const void* weight, const void* mean,
-              const void* rstd, void* dx, void* dweight, void* dbias, NormShape shape) {
+void backward(bool rms, Elem type, Elem param, const void* dy, const void* x, const void* weight,
+              const void* mean, const void* rstd, void* dx, void* dweight, void* dbias, NormShape shape) {
   with_types(type, param, [&]<class S, class W>(S, W) {
     auto run = rms ? backward_typed<true, S, W> : backward_typed<false, S, W>;
     run(static_cast<const S*>(dy), static_cast<const S*>(x), static_cast<const W*>(weight), mean, rstd,

@@ -46,7 +46,8 @@ void fold_scalar(const S* x, ReduceShape shape, R identity, Map map, Combine com
   const SharedScratch scratch(blocks == 1 ? 0 : size_t(outer * blocks * inner) * sizeof(R));
   R* partial = blocks == 1 ? result : static_cast<R*>(scratch.data());
   const int64_t columns = inner < kScalarColumns ? inner : kScalarColumns;
-  parallel_for(0, outer * blocks * chunks, grain_for((reduced < kScalarRows ? reduced : kScalarRows) * columns, kReduceWork),
+  parallel_for(0, outer * blocks * chunks,
+               grain_for((reduced < kScalarRows ? reduced : kScalarRows) * columns, kReduceWork),
                [&, reduced = reduced, inner = inner](int64_t begin, int64_t end) {
                  for (int64_t u = begin; u < end; ++u) {
                    const int64_t unit = u / chunks, column = u % chunks * kScalarColumns;
@@ -80,11 +81,16 @@ VESTA_INLINE uint8_t truth(Half x) { return (x.bits & 0x7fff) != 0; }
 template <class F>
 void with_integer_type(Elem type, F f) {
   switch (type) {
-    case Elem::I64: return f(int64_t{});
-    case Elem::I32: return f(int32_t{});
-    case Elem::I16: return f(int16_t{});
-    case Elem::I8: return f(int8_t{});
-    default: return f(uint8_t{});  // U8 and Bool
+    case Elem::I64:
+      return f(int64_t{});
+    case Elem::I32:
+      return f(int32_t{});
+    case Elem::I16:
+      return f(int16_t{});
+    case Elem::I8:
+      return f(int8_t{});
+    default:
+      return f(uint8_t{});  // U8 and Bool
   }
 }
 template <class F>
@@ -96,9 +102,11 @@ template <class S>
 void any_all(bool all, const S* x, ReduceShape shape, uint8_t* out) {
   auto map = [](S v) { return truth(v); };
   if (all) {
-    fold_scalar<uint8_t>(x, shape, 1, map, [](uint8_t a, uint8_t b) { return uint8_t(a & b); }, out);
+    fold_scalar<uint8_t>(
+        x, shape, 1, map, [](uint8_t a, uint8_t b) { return uint8_t(a & b); }, out);
   } else {
-    fold_scalar<uint8_t>(x, shape, 0, map, [](uint8_t a, uint8_t b) { return uint8_t(a | b); }, out);
+    fold_scalar<uint8_t>(
+        x, shape, 0, map, [](uint8_t a, uint8_t b) { return uint8_t(a | b); }, out);
   }
 }
 
@@ -111,14 +119,19 @@ void reduce_integer(ReduceOp op, const S* x, ReduceShape shape, void* out) {
   using Limits = std::numeric_limits<S>;
   switch (op) {
     case ReduceOp::Sum:
-      return fold_scalar<int64_t>(x, shape, 0, wide, [](int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }, sum);
+      return fold_scalar<int64_t>(
+          x, shape, 0, wide, [](int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }, sum);
     case ReduceOp::Prod:
-      return fold_scalar<int64_t>(x, shape, 1, wide, [](int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }, sum);
+      return fold_scalar<int64_t>(
+          x, shape, 1, wide, [](int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }, sum);
     case ReduceOp::Max:
-      return fold_scalar<S>(x, shape, Limits::lowest(), same, [](S a, S b) { return a > b ? a : b; }, extreme);
+      return fold_scalar<S>(
+          x, shape, Limits::lowest(), same, [](S a, S b) { return a > b ? a : b; }, extreme);
     case ReduceOp::Min:
-      return fold_scalar<S>(x, shape, Limits::max(), same, [](S a, S b) { return a < b ? a : b; }, extreme);
-    default: return;
+      return fold_scalar<S>(
+          x, shape, Limits::max(), same, [](S a, S b) { return a < b ? a : b; }, extreme);
+    default:
+      return;
   }
 }
 
@@ -139,25 +152,35 @@ template <class S>
 void accumulate(ReduceOp op, const S* x, ReduceShape shape, Acc<S>* result) {
   using A = Acc<S>;
   switch (op) {
-    case ReduceOp::Sum: return fold<SumOp<A>>(x, shape, nullptr, result);
-    case ReduceOp::Prod: return fold<ProdOp<A>>(x, shape, nullptr, result);
-    case ReduceOp::Max: return fold<MaxOp<A>>(x, shape, nullptr, result);
-    case ReduceOp::Min: return fold<MinOp<A>>(x, shape, nullptr, result);
-    case ReduceOp::SumSquares: return fold<SumSquaresOp<A>>(x, shape, nullptr, result);
-    case ReduceOp::SumAbs: return fold<SumAbsOp<A>>(x, shape, nullptr, result);
-    case ReduceOp::LogSumExp: return log_sum_exp(x, shape, result);
-    default: return;
+    case ReduceOp::Sum:
+      return fold<SumOp<A>>(x, shape, nullptr, result);
+    case ReduceOp::Prod:
+      return fold<ProdOp<A>>(x, shape, nullptr, result);
+    case ReduceOp::Max:
+      return fold<MaxOp<A>>(x, shape, nullptr, result);
+    case ReduceOp::Min:
+      return fold<MinOp<A>>(x, shape, nullptr, result);
+    case ReduceOp::SumSquares:
+      return fold<SumSquaresOp<A>>(x, shape, nullptr, result);
+    case ReduceOp::SumAbs:
+      return fold<SumAbsOp<A>>(x, shape, nullptr, result);
+    case ReduceOp::LogSumExp:
+      return log_sum_exp(x, shape, result);
+    default:
+      return;
   }
 }
 
-void reduce(ReduceOp op, Elem type, const void* x, ReduceShape shape, void* out, Elem out_type, double scale) {
+void reduce(ReduceOp op, Elem type, const void* x, ReduceShape shape, void* out, Elem out_type,
+            double scale) {
   if (op == ReduceOp::Any || op == ReduceOp::All) {
     return with_any_type(type, [&]<class S>(S) {
       any_all(op == ReduceOp::All, static_cast<const S*>(x), shape, static_cast<uint8_t*>(out));
     });
   }
   if (!is_float(type)) {
-    return with_integer_type(type, [&]<class S>(S) { reduce_integer(op, static_cast<const S*>(x), shape, out); });
+    return with_integer_type(type,
+                             [&]<class S>(S) { reduce_integer(op, static_cast<const S*>(x), shape, out); });
   }
   with_float_type(type, [&]<class S>(S) {
     using A = Acc<S>;
@@ -181,8 +204,10 @@ VESTA_INLINE bool better(bool largest, A x, A best) {
 
 template <class S>
 VESTA_INLINE auto comparable(S x) {
-  if constexpr (sizeof(S) == 2 && !std::is_integral_v<S>) return to_acc(x);
-  else return x;
+  if constexpr (sizeof(S) == 2 && !std::is_integral_v<S>)
+    return to_acc(x);
+  else
+    return x;
 }
 
 template <class S>
@@ -192,42 +217,45 @@ void arg_rows(bool largest, const S* x, int64_t outer, int64_t n, int64_t* index
   const SharedScratch scratch(size_t(outer * blocks) * sizeof(A));
   A* best = static_cast<A*>(scratch.data());
   if constexpr (std::is_integral_v<S>) {
-    parallel_for(0, outer * blocks, grain_for(n < kRowBlock ? n : kRowBlock, kReduceWork), [&](int64_t begin, int64_t end) {
-      for (int64_t u = begin; u < end; ++u) {
-        const int64_t first = u % blocks * kRowBlock, last = first + kRowBlock < n ? first + kRowBlock : n;
-        const S* row = x + u / blocks * n;
-        S b = row[first];
-        if (largest) {
-          for (int64_t i = first; i < last; ++i) b = row[i] > b ? row[i] : b;
-        } else {
-          for (int64_t i = first; i < last; ++i) b = row[i] < b ? row[i] : b;
-        }
-        best[u] = b;
-      }
-    });
+    parallel_for(0, outer * blocks, grain_for(n < kRowBlock ? n : kRowBlock, kReduceWork),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t u = begin; u < end; ++u) {
+                     const int64_t first = u % blocks * kRowBlock,
+                                   last = first + kRowBlock < n ? first + kRowBlock : n;
+                     const S* row = x + u / blocks * n;
+                     S b = row[first];
+                     if (largest) {
+                       for (int64_t i = first; i < last; ++i) b = row[i] > b ? row[i] : b;
+                     } else {
+                       for (int64_t i = first; i < last; ++i) b = row[i] < b ? row[i] : b;
+                     }
+                     best[u] = b;
+                   }
+                 });
   } else if (largest) {
     fold_row_blocks<MaxOp<A>>(x, outer, n, blocks, nullptr, best);
   } else {
     fold_row_blocks<MinOp<A>>(x, outer, n, blocks, nullptr, best);
   }
-  parallel_for(0, outer, grain_for(n < kRowBlock ? n : kRowBlock, kReduceWork), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const A* b = best + r * blocks;
-      int64_t winner = 0;
-      for (int64_t k = 1; k < blocks; ++k)
-        if (better(largest, b[k], b[winner])) winner = k;
-      const A target = b[winner];
-      int64_t i = winner * kRowBlock;
-      const S* row = x + r * n;
-      if (target != target) {
-        while (comparable(row[i]) == comparable(row[i])) ++i;
-      } else {
-        while (!(comparable(row[i]) == target)) ++i;
-      }
-      index[r] = i;
-      if (value) value[r] = row[i];
-    }
-  });
+  parallel_for(0, outer, grain_for(n < kRowBlock ? n : kRowBlock, kReduceWork),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r = begin; r < end; ++r) {
+                   const A* b = best + r * blocks;
+                   int64_t winner = 0;
+                   for (int64_t k = 1; k < blocks; ++k)
+                     if (better(largest, b[k], b[winner])) winner = k;
+                   const A target = b[winner];
+                   int64_t i = winner * kRowBlock;
+                   const S* row = x + r * n;
+                   if (target != target) {
+                     while (comparable(row[i]) == comparable(row[i])) ++i;
+                   } else {
+                     while (!(comparable(row[i]) == target)) ++i;
+                   }
+                   index[r] = i;
+                   if (value) value[r] = row[i];
+                 }
+               });
 }
 
 template <class S>
@@ -274,7 +302,8 @@ void arg_reduce(bool largest, Elem type, const void* x, ReduceShape shape, int64
   });
 }
 
-void var_mean(Elem type, const void* x, ReduceShape shape, double correction, bool sqrt_result, void* var, void* mean) {
+void var_mean(Elem type, const void* x, ReduceShape shape, double correction, bool sqrt_result, void* var,
+              void* mean) {
   with_float_type(type, [&]<class S>(S) {
     using A = Acc<S>;
     const int64_t n = shape.outer * shape.inner;

@@ -10,8 +10,8 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-constexpr int64_t kRowBlock = 4096;    // elements of a block, inner == 1
-constexpr int64_t kColumnBlock = 256;  // reduced elements of a block, inner > 1
+constexpr int64_t kRowBlock = 4096;     // elements of a block, inner == 1
+constexpr int64_t kColumnBlock = 256;   // reduced elements of a block, inner > 1
 constexpr int64_t kReduceWork = 32768;  // elements per parallel chunk
 
 // An operation: identity, map(x, shift) of an element and combine. fill(shift) is an x that maps to the identity.
@@ -103,7 +103,8 @@ void fold_tree(A* a, int64_t n) {
 
 // partial[row * blocks + block] of contiguous rows. shift: one per row, or null.
 template <class Op, class S>
-void fold_row_blocks(const S* x, int64_t rows, int64_t n, int64_t blocks, const Acc<S>* shift, Acc<S>* partial) {
+void fold_row_blocks(const S* x, int64_t rows, int64_t n, int64_t blocks, const Acc<S>* shift,
+                     Acc<S>* partial) {
   using A = Acc<S>;
   const int64_t block = n < kRowBlock ? n : kRowBlock;
   parallel_for(0, rows * blocks, grain_for(block, kReduceWork), [&](int64_t begin, int64_t end) {
@@ -133,7 +134,8 @@ void fold_row_blocks(const S* x, int64_t rows, int64_t n, int64_t blocks, const 
 
 // One block of `rows` reduced elements of N * L (or fewer: count) neighbouring columns.
 template <class Op, int N, class S>
-VESTA_INLINE void fold_columns(const S* x, int64_t rows, int64_t inner, int count, const Acc<S>* shift, Acc<S>* out) {
+VESTA_INLINE void fold_columns(const S* x, int64_t rows, int64_t inner, int count, const Acc<S>* shift,
+                               Acc<S>* out) {
   using A = Acc<S>;
   using V = Vec<A>;
   constexpr int L = V::kLanes;
@@ -149,7 +151,8 @@ VESTA_INLINE void fold_columns(const S* x, int64_t rows, int64_t inner, int coun
     for (int k = 0; k < N; ++k) store(out + k * L, acc[k]);
   } else {
     for (int64_t r = 0; r < rows; ++r)
-      for (int k = 0; k < N; ++k) acc[k] = Op::combine(acc[k], Op::map(load_n(x + r * inner + k * L, count - k * L), s[k]));
+      for (int k = 0; k < N; ++k)
+        acc[k] = Op::combine(acc[k], Op::map(load_n(x + r * inner + k * L, count - k * L), s[k]));
     for (int k = 0; k < N; ++k) store_n(out + k * L, acc[k], count - k * L);
   }
 }
@@ -184,7 +187,8 @@ void fold(const S* x, ReduceShape shape, const Acc<S>* shift, Acc<S>* result) {
   parallel_for(0, outer * blocks * chunks, grain_for(block_rows * 4 * L, kReduceWork),
                [&, reduced = reduced, inner = inner](int64_t begin, int64_t end) {
                  for (int64_t u = begin; u < end; ++u) {
-                   const int64_t chunk = u % chunks, unit = u / chunks, block = unit % blocks, o = unit / blocks;
+                   const int64_t chunk = u % chunks, unit = u / chunks, block = unit % blocks,
+                                 o = unit / blocks;
                    const int64_t column = chunk < wide ? chunk * 4 * L : wide * 4 * L + (chunk - wide) * L;
                    const int64_t first = block * kColumnBlock;
                    const int64_t rows = reduced - first < kColumnBlock ? reduced - first : kColumnBlock;
@@ -204,7 +208,8 @@ void fold(const S* x, ReduceShape shape, const Acc<S>* shift, Acc<S>* result) {
     A* p = partial + o * blocks * inner;
     for (int64_t n = blocks; n > 1; n = (n + 1) / 2) {
       for (int64_t i = 0; i + 1 < n; i += 2)
-        for (int64_t c = 0; c < inner; ++c) p[i / 2 * inner + c] = Op::combine(p[i * inner + c], p[(i + 1) * inner + c]);
+        for (int64_t c = 0; c < inner; ++c)
+          p[i / 2 * inner + c] = Op::combine(p[i * inner + c], p[(i + 1) * inner + c]);
       if (n % 2 == 1) std::memmove(p + n / 2 * inner, p + (n - 1) * inner, size_t(inner) * sizeof(A));
     }
     std::memcpy(result + o * inner, p, size_t(inner) * sizeof(A));

@@ -44,12 +44,12 @@ struct Vec {
   static VESTA_INLINE Vec zero() { return Vec{}; }
 };
 
-#define VESTA_VEC_OPERATOR(op)                                              \
-  template <class T>                                                        \
-  VESTA_INLINE Vec<T> operator op(Vec<T> a, Vec<T> b) {                     \
-    Vec<T> r;                                                               \
-    for (int i = 0; i < Vec<T>::kParts; ++i) r.p[i] = a.p[i] op b.p[i];     \
-    return r;                                                               \
+#define VESTA_VEC_OPERATOR(op)                                          \
+  template <class T>                                                    \
+  VESTA_INLINE Vec<T> operator op(Vec<T> a, Vec<T> b) {                 \
+    Vec<T> r;                                                           \
+    for (int i = 0; i < Vec<T>::kParts; ++i) r.p[i] = a.p[i] op b.p[i]; \
+    return r;                                                           \
   }
 VESTA_VEC_OPERATOR(+)
 VESTA_VEC_OPERATOR(-)
@@ -179,7 +179,8 @@ VESTA_INLINE float to_acc(Half x) {
   return _cvtsh_ss(x.bits);
 #else
   const uint32_t sign = uint32_t{x.bits & 0x8000u} << 16, magnitude = x.bits & 0x7fffu;
-  if (magnitude >= 0x7c00u) return bits_float(sign | 0x7f800000u | (magnitude << 13) | (magnitude > 0x7c00u ? 0x400000u : 0));
+  if (magnitude >= 0x7c00u)
+    return bits_float(sign | 0x7f800000u | (magnitude << 13) | (magnitude > 0x7c00u ? 0x400000u : 0));
   // 2^112 rescales the exponent bias and makes subnormals exact.
   return bits_float(sign | float_bits(bits_float(magnitude << 13) * bits_float(0x77800000u)));
 #endif
@@ -209,7 +210,7 @@ VESTA_INLINE Half from_acc<Half>(float x) {
   const uint32_t u = float_bits(x), sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return {uint16_t(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu))};
   if (magnitude >= 0x477ff000u) return {uint16_t(sign | 0x7c00u)};  // 65520 and above round to infinity
-  if (magnitude < 0x38800000u) {                                    // subnormal: adding 0.5 rounds at bit 2^-24
+  if (magnitude < 0x38800000u) {  // subnormal: adding 0.5 rounds at bit 2^-24
     return {uint16_t(sign | (float_bits(bits_float(magnitude) + 0.5f) - 0x3f000000u))};
   }
   return {uint16_t(sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1)) >> 13))};
@@ -254,7 +255,8 @@ VESTA_INLINE Vec<float> load(const Half* s) {
 #if VESTA_SIMD_BYTES == 64
   v.p[0] = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(s)));
 #elif VESTA_SIMD_BYTES == 32
-  for (int i = 0; i < 2; ++i) v.p[i] = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s) + i));
+  for (int i = 0; i < 2; ++i)
+    v.p[i] = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s) + i));
 #else
   float buffer[16];
   for (int i = 0; i < 16; ++i) buffer[i] = to_acc(s[i]);
@@ -266,16 +268,19 @@ VESTA_INLINE void store(Bf16* d, Vec<float> v) {
 #if VESTA_SIMD_BYTES == 64
   const __m512i u = _mm512_castps_si512(v.p[0]);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
+  const __m512i rounded =
+      _mm512_srli_epi32(_mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
   const __m512i quiet = _mm512_or_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(0x40));
   const __mmask16 nan = _mm512_cmp_ps_mask(v.p[0], v.p[0], _CMP_UNORD_Q);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(d), _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(rounded, nan, quiet)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(d),
+                      _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(rounded, nan, quiet)));
 #elif VESTA_SIMD_BYTES == 32
   __m256i half[2];
   for (int i = 0; i < 2; ++i) {
     const __m256i u = _mm256_castps_si256(v.p[i]);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+    const __m256i rounded =
+        _mm256_srli_epi32(_mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
     const __m256i quiet = _mm256_or_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(0x40));
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v.p[i], v.p[i], _CMP_UNORD_Q));
     half[i] = _mm256_blendv_epi8(rounded, quiet, nan);

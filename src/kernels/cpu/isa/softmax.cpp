@@ -13,8 +13,8 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-constexpr int64_t kLongRow = 65536;   // elements; 3 x 256 KB passes still hit a 1 MB L2
-constexpr int64_t kBlock = 4096;      // elements of a long row's block
+constexpr int64_t kLongRow = 65536;     // elements; 3 x 256 KB passes still hit a 1 MB L2
+constexpr int64_t kBlock = 4096;        // elements of a long row's block
 constexpr int64_t kForwardWork = 8192;  // elements per parallel chunk
 constexpr int64_t kBackwardWork = 16384;
 
@@ -124,7 +124,8 @@ void softmax_row(const S* x, S* y, int64_t n, bool log, bool safe, Acc<S>* buffe
     map_row(x, y, n, [&](V a) { return (a - shift) - log_sum; });
     return;
   }
-  if (safe && m == -kInfinity<A> && exp_sum<S>(x, n, 0, nullptr) == 0) {  // NaN elements would make this sum NaN
+  if (safe && m == -kInfinity<A> &&
+      exp_sum<S>(x, n, 0, nullptr) == 0) {  // NaN elements would make this sum NaN
     map_row(x, y, n, [&](V) { return V::zero(); });
     return;
   }
@@ -154,8 +155,10 @@ void softmax_columns(const S* x, S* y, int64_t dim, int64_t inner, int count, bo
   alignas(64) A lanes[L];
   store(lanes, sum);
   for (int j = 0; j < L; ++j) {
-    if (log) lanes[j] = std::log(lanes[j]);
-    else lanes[j] = safe && lanes[j] == 0 ? A(0) : A(1) / lanes[j];
+    if (log)
+      lanes[j] = std::log(lanes[j]);
+    else
+      lanes[j] = safe && lanes[j] == 0 ? A(0) : A(1) / lanes[j];
   }
   const V last = load(lanes);
   for (int64_t d = 0; d < dim; ++d) {
@@ -172,7 +175,8 @@ void forward_typed(const S* x, S* y, SoftmaxShape shape, bool log, bool safe) {
     parallel_for(0, outer, grain_for(dim, kForwardWork), [&, dim = dim](int64_t begin, int64_t end) {
       Acc<S>* buffer = nullptr;
       if constexpr (sizeof(S) < 4) {
-        if (!log && dim <= kLongRow) buffer = static_cast<Acc<S>*>(thread_scratch(size_t(dim) * sizeof(Acc<S>)));
+        if (!log && dim <= kLongRow)
+          buffer = static_cast<Acc<S>*>(thread_scratch(size_t(dim) * sizeof(Acc<S>)));
       }
       for (int64_t r = begin; r < end; ++r) softmax_row(x + r * dim, y + r * dim, dim, log, safe, buffer);
     });
