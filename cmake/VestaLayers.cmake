@@ -6,6 +6,7 @@ set(VESTA_LAYERS "" CACHE INTERNAL "")
 
 if(VESTA_ISA STREQUAL "all" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(VESTA_ISA_LEVELS baseline v3 v4)
+  target_compile_definitions(vesta_flags INTERFACE VESTA_ALL_ISA=1)  # v3, v4 (and v4bf16 of isa_bf16/) are linked in
 else()
   set(VESTA_ISA_LEVELS baseline)
 endif()

@@ -6,7 +6,7 @@
 // (namespace vesta::cpu::VESTA_ISA) and writes VESTA_ISA_TABLE(NameTable, kNameTable, name_table) in its NAME.cpp.
 #include "base/cpu_isa.h"
 
-#if defined(__x86_64__) && !defined(VESTA_ISA_ONE)
+#ifdef VESTA_ALL_ISA
 #define VESTA_ISA_TABLE(Table, constant, function)   \
   namespace baseline {                               \
   extern const Table constant;                       \
