@@ -1,0 +1,269 @@
+// Softmax rows and columns. Contiguous rows (inner == 1): three passes over a row kept in cache as float (the output
+// itself, or scratch for 16-bit types). Rows above kLongRow: one pass for the maximum and the sum by blocks that stay in
+// L1, one for the result, at the price of a second exp. inner > 1: 16 (8) columns at a time, three passes with a stride.
+#include "kernels/cpu/softmax.h"
+
+#include <cmath>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/isa/float_types.h"
+#include "kernels/cpu/isa/simd.h"
+#include "kernels/cpu/scratch.h"
+
+namespace vesta::cpu::VESTA_ISA {
+namespace {
+
+constexpr int64_t kLongRow = 65536;     // elements; 3 x 256 KB passes still hit a 1 MB L2
+constexpr int64_t kBlock = 4096;        // elements of a long row's block
+constexpr int64_t kForwardWork = 8192;  // elements per parallel chunk
+constexpr int64_t kBackwardWork = 16384;
+
+template <class S>
+Acc<S> row_max(const S* x, int64_t n) {
+  using A = Acc<S>;
+  using V = Vec<A>;
+  constexpr int L = V::kLanes;
+  V m0 = V::set1(-kInfinity<A>), m1 = m0, m2 = m0, m3 = m0;
+  int64_t i = 0;
+  for (; i + 4 * L <= n; i += 4 * L) {
+    m0 = max(m0, load(x + i));
+    m1 = max(m1, load(x + i + L));
+    m2 = max(m2, load(x + i + 2 * L));
+    m3 = max(m3, load(x + i + 3 * L));
+  }
+  for (; i + L <= n; i += L) m0 = max(m0, load(x + i));
+  if (i < n) m1 = max(m1, load_n(x + i, static_cast<int>(n - i), -kInfinity<A>));
+  return max_lanes(max(max(m0, m1), max(m2, m3)));
+}
+
+// Sum of exp(x - shift), stored to e unless e is null.
+template <class S>
+Acc<S> exp_sum(const S* x, int64_t n, Acc<S> shift, Acc<S>* e) {
+  using A = Acc<S>;
+  using V = Vec<A>;
+  constexpr int L = V::kLanes;
+  const V s = V::set1(shift);
+  V sum0 = V::zero(), sum1 = V::zero();
+  int64_t i = 0;
+  for (; i + 2 * L <= n; i += 2 * L) {
+    const V a = exp(load(x + i) - s), b = exp(load(x + i + L) - s);
+    if (e) {
+      store(e + i, a);
+      store(e + i + L, b);
+    }
+    sum0 = sum0 + a;
+    sum1 = sum1 + b;
+  }
+  for (; i + L <= n; i += L) {
+    const V a = exp(load(x + i) - s);
+    if (e) store(e + i, a);
+    sum0 = sum0 + a;
+  }
+  if (i < n) {
+    const int rest = static_cast<int>(n - i);
+    V a = exp(load_n(x + i, rest, -kInfinity<A>) - s);
+    alignas(64) A lanes[L];
+    store(lanes, a);
+    for (int j = rest; j < L; ++j) lanes[j] = 0;  // shift may be -inf: those lanes are NaN
+    a = load(lanes);
+    if (e) store_n(e + i, a, rest);
+    sum1 = sum1 + a;
+  }
+  return sum_lanes(sum0 + sum1);
+}
+
+// y = f(x) element by element, rows of any type to any type of the same accumulator.
+template <class X, class S, class F>
+void map_row(const X* x, S* y, int64_t n, F f) {
+  constexpr int L = Vec<Acc<S>>::kLanes;
+  int64_t i = 0;
+  for (; i + L <= n; i += L) store(y + i, f(load(x + i)));
+  if (i < n) store_n(y + i, f(load_n(x + i, static_cast<int>(n - i))), static_cast<int>(n - i));
+}
+
+// Maximum and sum of exp(x - maximum) of a long row, block by block.
+template <class S>
+void long_row_stats(const S* x, int64_t n, Acc<S>* max_out, Acc<S>* sum_out) {
+  using A = Acc<S>;
+  A m = -kInfinity<A>, sum = 0;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t count = n - i < kBlock ? n - i : kBlock;
+    const A block_max = row_max(x + i, count);
+    if (block_max > m) {
+      sum = m == -kInfinity<A> ? sum : sum * std::exp(m - block_max);
+      m = block_max;
+    }
+    // Before the first finite element every x is -inf (adds 0) or NaN (must stay NaN): shift 0 does both.
+    sum += exp_sum<S>(x + i, count, m == -kInfinity<A> ? A(0) : m, nullptr);
+  }
+  *max_out = m;
+  *sum_out = m == -kInfinity<A> ? std::numeric_limits<A>::quiet_NaN() : sum;
+}
+
+template <class S>
+void softmax_row(const S* x, S* y, int64_t n, bool log, bool safe, Acc<S>* buffer) {
+  using A = Acc<S>;
+  using V = Vec<A>;
+  if (n > kLongRow) {
+    A m, sum;
+    long_row_stats(x, n, &m, &sum);
+    if (log) {
+      const V shift = V::set1(m), log_sum = V::set1(std::log(sum));
+      map_row(x, y, n, [&](V a) { return (a - shift) - log_sum; });
+    } else if (safe && m == -kInfinity<A> && sum != sum && exp_sum<S>(x, n, 0, nullptr) == 0) {
+      map_row(x, y, n, [&](V) { return V::zero(); });
+    } else {
+      const V shift = V::set1(m), inverse = V::set1(A(1) / sum);
+      map_row(x, y, n, [&](V a) { return exp(a - shift) * inverse; });
+    }
+    return;
+  }
+  const A m = row_max(x, n);
+  if (log) {
+    const V shift = V::set1(m), log_sum = V::set1(std::log(exp_sum<S>(x, n, m, nullptr)));
+    map_row(x, y, n, [&](V a) { return (a - shift) - log_sum; });
+    return;
+  }
+  if (safe && m == -kInfinity<A> &&
+      exp_sum<S>(x, n, 0, nullptr) == 0) {  // NaN elements would make this sum NaN
+    map_row(x, y, n, [&](V) { return V::zero(); });
+    return;
+  }
+  A* e = buffer;
+  if constexpr (sizeof(S) >= 4) e = y;
+  const V inverse = V::set1(A(1) / exp_sum<S>(x, n, m, e));
+  map_row(static_cast<const A*>(e), y, n, [&](V a) { return a * inverse; });
+}
+
+// One block of up to L columns with stride `inner`; `get`/`put` hide full and partial vectors.
+template <class S>
+void softmax_columns(const S* x, S* y, int64_t dim, int64_t inner, int count, bool log, bool safe) {
+  using A = Acc<S>;
+  using V = Vec<A>;
+  constexpr int L = V::kLanes;
+  auto get = [&](const S* p) { return count == L ? load(p) : load_n(p, count); };
+  auto put = [&](S* p, V v) { count == L ? store(p, v) : store_n(p, v, count); };
+  V m = V::set1(-kInfinity<A>), sum = V::zero();
+  for (int64_t d = 0; d < dim; ++d) m = max(m, get(x + d * inner));
+  if (safe && !log) {  // columns of only -inf: shift by 0, sum 0, and 0 * (1 / 1)
+    alignas(64) A lanes[L];
+    store(lanes, m);
+    for (int j = 0; j < L; ++j) lanes[j] = lanes[j] == -kInfinity<A> ? A(0) : lanes[j];
+    m = load(lanes);
+  }
+  for (int64_t d = 0; d < dim; ++d) sum = sum + exp(get(x + d * inner) - m);
+  alignas(64) A lanes[L];
+  store(lanes, sum);
+  for (int j = 0; j < L; ++j) {
+    if (log)
+      lanes[j] = std::log(lanes[j]);
+    else
+      lanes[j] = safe && lanes[j] == 0 ? A(0) : A(1) / lanes[j];
+  }
+  const V last = load(lanes);
+  for (int64_t d = 0; d < dim; ++d) {
+    const V a = get(x + d * inner) - m;
+    put(y + d * inner, log ? a - last : exp(a) * last);
+  }
+}
+
+template <class S>
+void forward_typed(const S* x, S* y, SoftmaxShape shape, bool log, bool safe) {
+  const auto [outer, dim, inner] = shape;
+  if (outer <= 0 || dim <= 0 || inner <= 0) return;
+  if (inner == 1) {
+    parallel_for(0, outer, grain_for(dim, kForwardWork), [&, dim = dim](int64_t begin, int64_t end) {
+      Acc<S>* buffer = nullptr;
+      if constexpr (sizeof(S) < 4) {
+        if (!log && dim <= kLongRow)
+          buffer = static_cast<Acc<S>*>(thread_scratch(size_t(dim) * sizeof(Acc<S>)));
+      }
+      for (int64_t r = begin; r < end; ++r) softmax_row(x + r * dim, y + r * dim, dim, log, safe, buffer);
+    });
+    return;
+  }
+  constexpr int64_t L = Vec<Acc<S>>::kLanes;
+  const int64_t blocks = (inner + L - 1) / L;
+  parallel_for(0, outer * blocks, grain_for(dim * L, kForwardWork),
+               [&, dim = dim, inner = inner](int64_t begin, int64_t end) {
+                 for (int64_t u = begin; u < end; ++u) {
+                   const int64_t column = u % blocks * L, at = u / blocks * dim * inner + column;
+                   const int count = static_cast<int>(inner - column < L ? inner - column : L);
+                   softmax_columns(x + at, y + at, dim, inner, count, log, safe);
+                 }
+               });
+}
+
+template <class S>
+void backward_row(const S* dy, const S* y, S* dx, int64_t n, bool log) {
+  using A = Acc<S>;
+  using V = Vec<A>;
+  constexpr int L = V::kLanes;
+  V s0 = V::zero(), s1 = V::zero();
+  int64_t i = 0;
+  auto term = [&](V g, V p) { return log ? g : g * p; };
+  for (; i + 2 * L <= n; i += 2 * L) {
+    s0 = s0 + term(load(dy + i), load(y + i));
+    s1 = s1 + term(load(dy + i + L), load(y + i + L));
+  }
+  for (; i + L <= n; i += L) s0 = s0 + term(load(dy + i), load(y + i));
+  if (i < n) s1 = s1 + term(load_n(dy + i, int(n - i)), load_n(y + i, int(n - i)));
+  const V sum = V::set1(sum_lanes(s0 + s1));
+  auto result = [&](V g, V p) { return log ? g - exp(p) * sum : p * (g - sum); };
+  for (i = 0; i + L <= n; i += L) store(dx + i, result(load(dy + i), load(y + i)));
+  if (i < n) store_n(dx + i, result(load_n(dy + i, int(n - i)), load_n(y + i, int(n - i))), int(n - i));
+}
+
+template <class S>
+void backward_columns(const S* dy, const S* y, S* dx, int64_t dim, int64_t inner, int count, bool log) {
+  using V = Vec<Acc<S>>;
+  auto get = [&](const S* p) { return count == V::kLanes ? load(p) : load_n(p, count); };
+  V sum = V::zero();
+  for (int64_t d = 0; d < dim * inner; d += inner) sum = sum + (log ? get(dy + d) : get(dy + d) * get(y + d));
+  for (int64_t d = 0; d < dim * inner; d += inner) {
+    const V g = get(dy + d), p = get(y + d);
+    const V r = log ? g - exp(p) * sum : p * (g - sum);
+    count == V::kLanes ? store(dx + d, r) : store_n(dx + d, r, count);
+  }
+}
+
+template <class S>
+void backward_typed(const S* dy, const S* y, S* dx, SoftmaxShape shape, bool log) {
+  const auto [outer, dim, inner] = shape;
+  if (outer <= 0 || dim <= 0 || inner <= 0) return;
+  if (inner == 1) {
+    parallel_for(0, outer, grain_for(dim, kBackwardWork), [&, dim = dim](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) backward_row(dy + r * dim, y + r * dim, dx + r * dim, dim, log);
+    });
+    return;
+  }
+  constexpr int64_t L = Vec<Acc<S>>::kLanes;
+  const int64_t blocks = (inner + L - 1) / L;
+  parallel_for(0, outer * blocks, grain_for(dim * L, kBackwardWork),
+               [&, dim = dim, inner = inner](int64_t begin, int64_t end) {
+                 for (int64_t u = begin; u < end; ++u) {
+                   const int64_t column = u % blocks * L, at = u / blocks * dim * inner + column;
+                   const int count = static_cast<int>(inner - column < L ? inner - column : L);
+                   backward_columns(dy + at, y + at, dx + at, dim, inner, count, log);
+                 }
+               });
+}
+
+void forward(Elem type, const void* x, void* y, SoftmaxShape shape, bool log, bool safe) {
+  with_float_type(type, [&]<class S>(S) {
+    forward_typed(static_cast<const S*>(x), static_cast<S*>(y), shape, log, safe);
+  });
+}
+
+void backward(Elem type, const void* dy, const void* y, void* dx, SoftmaxShape shape, bool log) {
+  with_float_type(type, [&]<class S>(S) {
+    backward_typed(static_cast<const S*>(dy), static_cast<const S*>(y), static_cast<S*>(dx), shape, log);
+  });
+}
+
+}  // namespace
+
+extern const SoftmaxTable kSoftmaxTable;
+const SoftmaxTable kSoftmaxTable = {forward, backward};
+
+}  // namespace vesta::cpu::VESTA_ISA
