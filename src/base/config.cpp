@@ -3,6 +3,8 @@
 
 #include <vesta/error.h>
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <limits>
@@ -86,6 +88,12 @@ const Config& config() {
   static const Config& settings =
       *new Config(parse_config([](const char* name) -> const char* { return std::getenv(name); }));
   return settings;
+}
+
+std::vector<std::string> inherited_environment() {
+  std::vector<std::string> out;
+  for (char** var = environ; var && *var; ++var) out.emplace_back(*var);
+  return out;
 }
 
 std::string config_markdown() {

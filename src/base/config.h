@@ -3,6 +3,7 @@
 // Read once, at first use, then immutable; settings that change at run time have their own setters elsewhere.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/function_ref.h"
 
@@ -23,6 +24,9 @@ const Config& config();
 
 // Parses with another source of variables (tests). `get` returns null where a name is unset.
 Config parse_config(FunctionRef<const char*(const char* name)> get);
+
+// This process's variables as "NAME=value", for child processes.
+std::vector<std::string> inherited_environment();
 
 // All variables as a markdown table, in the order of config.def: the text of docs/env.md.
 std::string config_markdown();

@@ -5,9 +5,11 @@
 
 #include <vesta/error.h>
 
+#include <initializer_list>
 #include <string>
 
 #include "base/config.h"
+#include "base/log.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -55,7 +57,7 @@ CpuIsa detect() {
 CpuIsa detect() { return CpuIsa::Baseline; }
 #endif
 
-CpuIsa choose() {
+CpuIsa choose_level() {
   CpuIsa best = detect();
   const std::string& wanted = config().cpu_isa;
   if (wanted.empty()) return best;
@@ -67,6 +69,12 @@ CpuIsa choose() {
     return level;
   }
   throw ValueError("VESTA_CPU_ISA: expected baseline, v3, v4 or v4bf16, got '" + wanted + "'");
+}
+
+CpuIsa choose() {
+  CpuIsa level = choose_level();
+  VESTA_LOG(Cpu, Info, "level ", cpu_isa_name(level), ", the machine has ", cpu_isa_name(detect()));
+  return level;
 }
 
 }  // namespace

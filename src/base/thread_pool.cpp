@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "base/prim/prim.h"
 
 namespace vesta {
@@ -131,6 +132,7 @@ void Pool::resize(int workers) {
     }
   }
   live_.store((this->workers() + 1) * ranks_, std::memory_order_relaxed);
+  VESTA_LOG(Pool, Info, "workers: ", this->workers(), may_spin() ? ", spinning" : ", not spinning");
 }
 
 bool Pool::join() {

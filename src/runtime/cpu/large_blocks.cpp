@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/log.h"
 #include "base/prim/prim.h"
 #include "runtime/cpu/memory_budget.h"
 #include "runtime/cpu/size_class.h"
@@ -120,6 +121,7 @@ void* map_block(size_t bytes) {
   bool huge = bytes >= prim::kHugePageBytes;
   void* block = prim::map_pages(bytes, huge ? prim::kHugePageBytes : prim::page_bytes(), huge);
   if (!block) unreserve(bytes);
+  VESTA_LOG(Memory, Debug, block ? "mapped " : "could not map ", bytes, " bytes");
   return block;
 }
 
