@@ -40,6 +40,11 @@ target_compile_features(vesta_flags INTERFACE cxx_std_20)
 target_compile_options(vesta_flags INTERFACE
   -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off -fvisibility-inlines-hidden
   $<$<CONFIG:Release>:-g1> "$<$<NOT:$<CONFIG:Debug>>:-ffunction-sections;-fdata-sections>")
+if(VESTA_WERROR AND NOT VESTA_SANITIZE)
+  # Those that depend on what the optimiser has inlined stay warnings.
+  target_compile_options(vesta_flags INTERFACE -Werror -Wno-error=maybe-uninitialized -Wno-error=array-bounds
+    -Wno-error=stringop-overflow -Wno-error=stringop-overread)
+endif()
 # A shared library exports namespace vesta and the C functions by cmake/exports.map, so that public headers need no
 # export macro; a static one hides everything.
 if(BUILD_SHARED_LIBS)
