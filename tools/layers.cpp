@@ -98,6 +98,18 @@ File read_file(const fs::path& path) {
 using Files =
     std::map<std::string, File>;  // by path from src/ ("core/tensor.cpp") or include/ ("vesta/tensor.h")
 
+// The longest folder of LAYERS that holds the file, so that kernels/templates can have a rule of its own; "top" for
+// files at the top of src/, empty if there is none.
+std::string owner_of(const std::string& name, const Rules& rules) {
+  size_t slash = name.rfind('/');
+  if (slash == std::string::npos) return "top";
+  for (std::string folder = name.substr(0, slash);; folder.resize(slash)) {
+    if (rules.allowed.count(folder)) return folder;
+    slash = folder.rfind('/');
+    if (slash == std::string::npos) return "";
+  }
+}
+
 void read_tree(const fs::path& root, bool is_public, const Rules& rules, Files& files) {
   if (!fs::exists(root)) return;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
@@ -110,10 +122,9 @@ void read_tree(const fs::path& root, bool is_public, const Rules& rules, Files& 
       auto owner = rules.header_folder.find(header);
       file.folder = owner == rules.header_folder.end() ? kDefaultOwner : owner->second;
     } else {
-      size_t slash = name.find('/');
-      file.folder = slash == std::string::npos ? "top" : name.substr(0, slash);
-      if (file.folder != "top" && !rules.allowed.count(file.folder)) {
-        report("src/" + name, 1, "folder '" + file.folder + "' has no line in src/LAYERS");
+      file.folder = owner_of(name, rules);
+      if (file.folder.empty()) {
+        report("src/" + name, 1, "folder '" + name.substr(0, name.find('/')) + "' has no line in src/LAYERS");
         continue;
       }
     }

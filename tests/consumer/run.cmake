@@ -64,7 +64,7 @@ elseif(STEP STREQUAL "headers" OR STEP STREQUAL "subproject")
   run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/subproject -B ${build} -G Ninja -DHOW=${HOW}
     -DVESTA_SOURCE=${VESTA_SOURCE} -DCMAKE_CXX_COMPILER=${CXX} ${OPTIONS})
   if(STEP STREQUAL "headers")
-    run(${CMAKE_COMMAND} --build ${build} --target vesta_declarations vesta_top)
+    run(${CMAKE_COMMAND} --build ${build} --target vesta_declarations)
     run(ninja -C ${build} CMakeFiles/consumer.dir${CMAKE_CURRENT_LIST_DIR}/main.cpp.o)
   else()
     run(${CMAKE_COMMAND} --build ${build})

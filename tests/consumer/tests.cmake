@@ -17,7 +17,7 @@ find_program(VESTA_PKG_CONFIG pkg-config)
 if(VESTA_PKG_CONFIG)
   vesta_consumer_test(pkg_config pkg_config fast PROPERTIES FIXTURES_REQUIRED vesta_installed)
 endif()
-# The fast variants compile nothing of Vesta but its top folder; the nightly ones build the library again.
+# The fast variants compile only the consumer's own file; the nightly ones build the library again.
 vesta_consumer_test(add_subdirectory_headers headers fast HOW add_subdirectory)
 vesta_consumer_test(fetch_content_headers headers fast HOW fetch_content)
 vesta_consumer_test(add_subdirectory_static subproject nightly HOW add_subdirectory OPTIONS -DVESTA_ISA=one)

@@ -78,6 +78,16 @@ TEST_F(Layers, APublicHeaderWithoutAFolderIsCores) {
   expect_wrong("src/base/log.cpp:1: 'base' may not include 'core' (vesta/extra.h)");
 }
 
+TEST_F(Layers, AnInnerFolderMayHaveARuleOfItsOwn) {
+  write("src/LAYERS", "base:\nops/text:\ncore: base ops/text\nops: base core ops/text\nbase = error.h\n");
+  write("src/ops/text/cpp/prelude.h", "");
+  write("src/ops/inner/add.h", "");
+  write("src/core/loop.cpp", "#include \"ops/text/cpp/prelude.h\"\n");
+  EXPECT_EQ(check().exit_status, 0) << check().output;
+  write("src/core/loop.cpp", "#include \"ops/inner/add.h\"\n");
+  expect_wrong("'core' may not include 'ops' (ops/inner/add.h)");
+}
+
 TEST_F(Layers, AnIncludeRelativeToItsOwnFolderIsNamed) {
   write("src/core/shape.h", "#pragma once\n");
   write("src/core/shape.cpp", "#include \"shape.h\"\n");

@@ -14,10 +14,8 @@ namespace fs = std::filesystem;
 
 namespace vesta::test {
 
-ProgramResult run_tool(const std::string& tool, const std::string& arguments) {
-  fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / tool;
-  std::string command = "'" + program.string() + "' " + arguments + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
+ProgramResult run_command(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   if (!pipe) throw std::runtime_error("popen failed: " + command);
   ProgramResult result{-1, ""};
   char buffer[4096];
@@ -25,6 +23,11 @@ ProgramResult run_tool(const std::string& tool, const std::string& arguments) {
   int status = pclose(pipe);
   if (WIFEXITED(status)) result.exit_status = WEXITSTATUS(status);
   return result;
+}
+
+ProgramResult run_tool(const std::string& tool, const std::string& arguments) {
+  fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / tool;
+  return run_command("'" + program.string() + "' " + arguments);
 }
 
 TempFolder::TempFolder() {

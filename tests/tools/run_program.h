@@ -9,6 +9,8 @@ struct ProgramResult {
   std::string output;  // stdout and stderr
 };
 
+// A line for the shell.
+ProgramResult run_command(const std::string& command);
 // `arguments` is a line for the shell; paths made by TempFolder need no quotes.
 ProgramResult run_tool(const std::string& tool, const std::string& arguments);
 
