@@ -88,7 +88,7 @@ template <class R>
 VESTA_FN R erfc_positive_(R t) {  // erfc(t), t >= 0
   R c = where_(t > ErfcRange<R>::kEnd, ErfcRange<R>::kEnd, t);
   R square = c * c;
-  return exp_pair_(-square, -product_error_(c, c, square)) * erfcx_(c);
+  return exp_negative_pair_(-square, -product_error_(c, c, square)) * erfcx_(c);
 }
 template <class R>
 VESTA_FN R real_erfc_(R x) {
@@ -110,14 +110,14 @@ VESTA_FN float erf_(float x) {
   q = fma_(q, t, 6.35151207e-1f);
   q = fma_(q, t, 1.28648505e-1f);
   ExpParts<float> e = exp_parts_(-fma_(q, t, t));
-  float s = pow2_(e.n);
+  float s = exp_power_(e.biased, 0);
   float tail = 1.0f - s * exp_mantissa_(e);
   return where_(a < 0.925f, erf_small_(x), copysign_(tail, x));
 }
 VESTA_FN double erf_(double x) {
   double a = abs_(x), t = where_(a > 6.0, 6.0, a);
   double s = t * t;
-  double tail = 1.0 - exp_pair_(-s, -product_error_(t, t, s)) * erfcx_(t);
+  double tail = 1.0 - exp_negative_pair_(-s, -product_error_(t, t, s)) * erfcx_(t);
   return where_(a < 1.0, erf_small_(x), copysign_(tail, x));
 }
 
@@ -168,7 +168,7 @@ template <class R>
 VESTA_FN R real_ndtr_(R x) {
   R a = abs_(x), c = where_(a > ErfcRange<R>::kNormalEnd, ErfcRange<R>::kNormalEnd, a);
   R square = c * c, low = product_error_(c, c, square);
-  R tail = exp_pair_(R(-0.5) * square, R(-0.5) * low) * normal_tail_(c);
+  R tail = exp_negative_pair_(R(-0.5) * square, R(-0.5) * low) * normal_tail_(c);
   R r = where_(x < R(0), tail, R(1) - tail);
   return where_(a < R(0.75), fma_(R(0.5), erf_small_(x * R(0.70710678118654757)), R(0.5)), r);
 }
@@ -207,7 +207,7 @@ VESTA_FN R gelu_tanh_(R x) {
   g.lo = fma_(c, factor.lo + cubic_low, g.lo);
   Pair<R> w = two_product_(C::kScale, g.hi);
   w.lo = w.lo + fma_(C::kScale, g.lo, C::kScaleLow * g.hi);
-  R e = exp_pair_(-w.hi, -w.lo);
+  R e = exp_negative_pair_(-w.hi, -w.lo);
   return x * (where_(x < R(0), e, R(1)) / (R(1) + e));
 }
 

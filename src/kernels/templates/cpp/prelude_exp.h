@@ -7,11 +7,11 @@ namespace vesta::scalar {
 
 // ---- exp ----
 
-// e^x = 2^n (1 + q) with q = r + r^2 p, |r| <= ln2 / 2. The upper part of ln2 has trailing zeros, so n * upper is
-// exact without FMA too.
+// e^x = 2^n (1 + q) with q = r + r^2 p, |r| <= ln2 / 2. biased is n + 1.5 * 2^23 (2^52): its low bits hold n. The upper
+// part of ln2 has trailing zeros, so n * upper is exact without FMA too.
 template <class R>
 struct ExpParts {
-  R n, r, p;
+  R biased, r, p;
 };
 template <class R>
 VESTA_FN R exp_q_(ExpParts<R> e) {
@@ -44,30 +44,50 @@ VESTA_FN double exp_tail_(double r) {
   return fma_(p, r, 0.5);
 }
 VESTA_FN ExpParts<float> exp_parts_(float x) {
-  float n = near_(x * 1.44269504f);
+  float biased = fma_(x, 1.44269504f, 0x1.8p23f), n = biased - 0x1.8p23f;
   float r = fma_(n, -6.9313812256e-01f, x);
   r = fma_(n, -9.0580006145e-06f, r);
-  return {n, r, exp_tail_(r)};
+  return {biased, r, exp_tail_(r)};
 }
 VESTA_FN ExpParts<double> exp_parts_(double x) {
-  double n = near_(x * 1.4426950408889634);
+  double biased = fma_(x, 1.4426950408889634, 0x1.8p52), n = biased - 0x1.8p52;
   double r = fma_(n, -6.93147180369123816490e-01, x);
   r = fma_(n, -1.90821492927058770002e-10, r);
-  return {n, r, exp_tail_(r)};
+  return {biased, r, exp_tail_(r)};
 }
 // Of x + low, where low is at most an ulp of x.
 VESTA_FN ExpParts<float> exp_parts_(float x, float low) {
-  float n = near_(x * 1.44269504f);
+  float biased = fma_(x, 1.44269504f, 0x1.8p23f), n = biased - 0x1.8p23f;
   float r = fma_(n, -6.9313812256e-01f, x) + fma_(n, -9.0580006145e-06f, low);
-  return {n, r, exp_tail_(r)};
+  return {biased, r, exp_tail_(r)};
 }
 VESTA_FN ExpParts<double> exp_parts_(double x, double low) {
-  double n = near_(x * 1.4426950408889634);
+  double biased = fma_(x, 1.4426950408889634, 0x1.8p52), n = biased - 0x1.8p52;
   double r = fma_(n, -6.93147180369123816490e-01, x) + fma_(n, -1.90821492927058770002e-10, low);
-  return {n, r, exp_tail_(r)};
+  return {biased, r, exp_tail_(r)};
 }
 
-// Arguments beyond these give 0 or infinity whatever their size; clamping keeps n inside scale2_'s range.
+// 2^(n + shift), which must be a normal number.
+VESTA_FN float exp_power_(float biased, int32_t shift) {
+  return from_bits_((bits_(biased) + static_cast<uint32_t>(127 + shift)) << 23);
+}
+VESTA_FN double exp_power_(double biased, int32_t shift) {
+  return from_bits_((bits_(biased) + static_cast<uint64_t>(1023 + shift)) << 52);
+}
+// m * 2^n over the whole range: the power is moved towards the middle of the exponents and the last product, by a
+// constant, rounds or overflows. The half-line that x is on decides the direction.
+VESTA_FN float exp_scale_negative_(float m, float biased) { return m * exp_power_(biased, 24) * 0x1p-24f; }
+VESTA_FN double exp_scale_negative_(double m, double biased) { return m * exp_power_(biased, 54) * 0x1p-54; }
+VESTA_FN float exp_scale_(float m, float biased, bool negative) {
+  uint32_t bias = where_(negative, uint32_t{127 + 24}, uint32_t{127 - 24});
+  return m * from_bits_((bits_(biased) + bias) << 23) * where_(negative, 0x1p-24f, 0x1p24f);
+}
+VESTA_FN double exp_scale_(double m, double biased, bool negative) {
+  uint64_t bias = where_(negative, uint64_t{1023 + 54}, uint64_t{1023 - 54});
+  return m * from_bits_((bits_(biased) + bias) << 52) * where_(negative, 0x1p-54, 0x1p54);
+}
+
+// Arguments beyond these give 0 or infinity whatever their size; clamping keeps n inside exp_scale_'s range.
 template <class R>
 struct ExpRange;
 template <>
@@ -85,24 +105,37 @@ VESTA_FN R exp_clamp_(R x) {
 }
 template <class R>
 VESTA_FN R real_exp_(R x) {
-  ExpParts<R> e = exp_parts_(exp_clamp_(x));
-  return scale2_(exp_mantissa_(e), e.n);
+  R c = exp_clamp_(x);
+  ExpParts<R> e = exp_parts_(c);
+  return exp_scale_(exp_mantissa_(e), e.biased, c < R(0));
 }
 VESTA_FN float exp_(float x) { return real_exp_(x); }
 VESTA_FN double exp_(double x) { return real_exp_(x); }
 
-// e^(hi + lo) for a small correction lo.
+// For x <= 0, which saves the upper clamp and the selects.
+template <class R>
+VESTA_FN R exp_negative_(R x) {
+  ExpParts<R> e = exp_parts_(where_(x < ExpRange<R>::kLow, ExpRange<R>::kLow, x));
+  return exp_scale_negative_(exp_mantissa_(e), e.biased);
+}
+// e^(hi + lo) for lo within an ulp of hi; the second one for hi <= 0.
 template <class R>
 VESTA_FN R exp_pair_(R hi, R lo) {
-  ExpParts<R> e = exp_parts_(exp_clamp_(hi), lo);
-  return scale2_(exp_mantissa_(e), e.n);
+  R c = exp_clamp_(hi);
+  ExpParts<R> e = exp_parts_(c, lo);
+  return exp_scale_(exp_mantissa_(e), e.biased, c < R(0));
+}
+template <class R>
+VESTA_FN R exp_negative_pair_(R hi, R lo) {
+  ExpParts<R> e = exp_parts_(where_(hi < ExpRange<R>::kLow, ExpRange<R>::kLow, hi), lo);
+  return exp_scale_negative_(exp_mantissa_(e), e.biased);
 }
 
 // A quarter of e^x - 1, so that it stays finite where sinh needs it beyond exp's overflow.
 template <class R>
 VESTA_FN R quarter_expm1_(R x) {
   ExpParts<R> e = exp_parts_(where_(x < R(-40), R(-40), where_(x > ExpRange<R>::kHigh, ExpRange<R>::kHigh, x)));
-  R s = pow2_(e.n - R(2));
+  R s = exp_power_(e.biased, -2);
   return fma_(s, exp_q_(e), s - R(0.25));
 }
 template <class R>
@@ -312,7 +345,7 @@ VESTA_FN R real_tanh_(R x) {
   R a = abs_(x);
   R t = where_(a > ExpRange<R>::kTanh, ExpRange<R>::kTanh, a);  // tanh rounds to 1 there
   ExpParts<R> e = exp_parts_(R(2) * t);
-  R s = pow2_(e.n);
+  R s = exp_power_(e.biased, 0);
   R far = R(1) - R(2) / fma_(s, exp_mantissa_(e), R(1));
   return where_(a < R(0.55), tanh_small_(x), copysign_(far, x));
 }
@@ -331,7 +364,7 @@ VESTA_FN double sinh_(double x) { return real_sinh_(x); }
 template <class R>
 VESTA_FN R real_cosh_(R x) {
   ExpParts<R> e = exp_parts_(exp_clamp_(abs_(x)));
-  R h = scale2_(exp_mantissa_(e), e.n - R(1));  // half of e^|x|
+  R h = exp_mantissa_(e) * exp_power_(e.biased, -2) * R(2);  // half of e^|x|
   return h + R(0.25) / h;
 }
 VESTA_FN float cosh_(float x) { return real_cosh_(x); }
@@ -372,7 +405,7 @@ VESTA_FN double atanh_(double x) { return real_atanh_(x); }
 
 template <class R>
 VESTA_FN R real_sigmoid_(R x) {
-  R e = real_exp_(-abs_(x));
+  R e = exp_negative_(-abs_(x));
   return where_(x < R(0), e, R(1)) / (R(1) + e);
 }
 VESTA_FN float sigmoid_(float x) { return real_sigmoid_(x); }
@@ -384,11 +417,11 @@ VESTA_FN R silu_(R x) {
 // log(1 + e^x), and log(sigmoid(x)) = -softplus(-x): neither overflows.
 template <class R>
 VESTA_FN R softplus_(R x) {
-  return where_(x > R(0), x, R(0)) + real_log1p_(real_exp_(-abs_(x)));
+  return where_(x > R(0), x, R(0)) + real_log1p_(exp_negative_(-abs_(x)));
 }
 template <class R>
 VESTA_FN R log_sigmoid_(R x) {
-  return where_(x < R(0), x, R(0)) - real_log1p_(real_exp_(-abs_(x)));
+  return where_(x < R(0), x, R(0)) - real_log1p_(exp_negative_(-abs_(x)));
 }
 
 }  // namespace vesta::scalar
