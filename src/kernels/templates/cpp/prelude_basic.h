@@ -128,6 +128,13 @@ VESTA_FN double product_error_(double a, double b, double p) {
   return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
 }
 
+// x - n * a, where that is representable although the product is not, and lies near x.
+VESTA_FN double exact_remainder_(double x, double n, double a) {
+  if constexpr (kHasFma) return fma_(-n, a, x);
+  double p = n * a;
+  return (x - p) - product_error_(n, a, p);
+}
+
 // An unevaluated sum hi + lo with |lo| <= ulp(hi) / 2: twice the working precision where one step needs it.
 template <class R>
 struct Pair {

@@ -77,7 +77,7 @@ VESTA_FN double lgamma_(double x) {
   // lgamma(-x) = log(pi / (x |sin(pi x)|)) - lgamma(x)
   double sine = abs_(sincospi_(ax).sin);
   double reflected = log_(3.1415926535897931 / (where_(reflect, ax * sine, 1.0))) - r;
-  reflected = where_(ax < 1.0e-290, r, reflected);
+  reflected = where_(ax < 1.0e-100, r, reflected);
   r = where_(reflect, reflected, r);
   r = where_(ax == Limits<double>::inf(), ax, r);
   bool pole = (x <= 0.0) & (trunc_(x) == x);
@@ -115,27 +115,35 @@ VESTA_FN double digamma_(double x) {
   r = where_(shift, r - num / where_(shift, den, 1.0), r);
   // Around the zero x0 = 1.46163..., (x - x0) P(x - 1.5) with x0 in two parts.
   double c = a - 1.5;
-  double p = 0.0023175188996429454;
-  p = fma_(p, c, -0.002576101575304625);
-  p = fma_(p, c, 0.003369084895464106);
-  p = fma_(p, c, -0.005260587044343443);
-  p = fma_(p, c, 0.007939733808386388);
-  p = fma_(p, c, -0.011909026471571878);
-  p = fma_(p, c, 0.017906694236721105);
-  p = fma_(p, c, -0.02697577877376696);
-  p = fma_(p, c, 0.04076084652101623);
-  p = fma_(p, c, -0.06192213348556298);
-  p = fma_(p, c, 0.09498872431576962);
-  p = fma_(p, c, -0.14840492305267916);
-  p = fma_(p, c, 0.2405424842413495);
-  p = fma_(p, c, -0.42362742128146297);
-  p = fma_(p, c, 0.9510558760318325);
-  bool near_root = (a > 1.2) & (a < 1.75);
+  double p = -0.00060581785136234177;
+  p = fma_(p, c, 0.00029181443035145173);
+  p = fma_(p, c, 0.00041456119782006423);
+  p = fma_(p, c, 0.0001871987789965682);
+  p = fma_(p, c, -0.00079942739519763895);
+  p = fma_(p, c, 0.00074451869143740462);
+  p = fma_(p, c, -0.00093818405108497609);
+  p = fma_(p, c, 0.0015504241219792625);
+  p = fma_(p, c, -0.0023643731786564095);
+  p = fma_(p, c, 0.0035201045873606072);
+  p = fma_(p, c, -0.0052776489065153778);
+  p = fma_(p, c, 0.0079268244917601108);
+  p = fma_(p, c, -0.011908393820545815);
+  p = fma_(p, c, 0.017907260435525714);
+  p = fma_(p, c, -0.026975788740938231);
+  p = fma_(p, c, 0.040760833507126934);
+  p = fma_(p, c, -0.061922133473654516);
+  p = fma_(p, c, 0.094988724460851812);
+  p = fma_(p, c, -0.14840492305161088);
+  p = fma_(p, c, 0.24054248424072994);
+  p = fma_(p, c, -0.42362742128146824);
+  p = fma_(p, c, 0.95105587603183295);
+  bool near_root = (a > 1.0) & (a < 2.0);
   r = where_(near_root, ((a - 1.4616321449683622) - 9.549995429965697e-17) * p, r);
   // psi(-a) = psi(a) + 1 / a + pi cot(pi a)
   SinCos<double> sc = sincospi_(a);
   double reflected = (r + 1.0 / a) + 3.1415926535897931 * sc.cos / sc.sin;
   r = where_(x < 0.0, reflected, r);
+  r = where_(a < 1.0e-290, -1.0 / x, r);
   r = where_((x < 0.0) & (trunc_(x) == x), Limits<double>::nan(), r);
   return where_(x == 0.0, copysign_(Limits<double>::inf(), -x), r);
 }

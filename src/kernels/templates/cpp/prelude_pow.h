@@ -54,12 +54,14 @@ VESTA_FN Pair<double> log_pair_(double x) {
   // 2 atanh(s) = 2 s + s^3 (2/3 + z (...)): the cubic term needs a pair, the rest does not.
   Pair<double> z = two_product_(s, s);
   z.lo = fma_(2.0 * s, s_low, z.lo);
-  double rest = 0.14798299512714461;
-  rest = fma_(rest, z.hi, 0.15313828724241663);
-  rest = fma_(rest, z.hi, 0.18183572466118275);
-  rest = fma_(rest, z.hi, 0.2222219842729814);
-  rest = fma_(rest, z.hi, 0.28571428743697691);
-  rest = fma_(rest, z.hi, 0.3999999999940933);
+  double rest = 0.11982673709987685;
+  rest = fma_(rest, z.hi, 0.11675676497953233);
+  rest = fma_(rest, z.hi, 0.13336269257361413);
+  rest = fma_(rest, z.hi, 0.15384558317014566);
+  rest = fma_(rest, z.hi, 0.1818181884539824);
+  rest = fma_(rest, z.hi, 0.22222222217780793);
+  rest = fma_(rest, z.hi, 0.28571428571443863);
+  rest = fma_(rest, z.hi, 0.3999999999999998);
   Pair<double> c = fast_two_sum_(0.66666666666666663, rest * z.hi);
   c.lo += 3.700743415417188e-17;
   Pair<double> cube = two_product_(s, z.hi);
@@ -98,10 +100,8 @@ VESTA_FN float hypot_(float x, float y) {  // 0.5 ulp, through double
 VESTA_FN double hypot_(double x, double y) {
   double a = abs_(x), b = abs_(y), big = where_(a > b, a, b), small = where_(a > b, b, a);
   // A power of two brings the larger one to about 1, so squares neither overflow nor vanish.
-  uint64_t exponent = bits_(big) & uint64_t{0x7ff0000000000000u};
   bool extreme = (big > 0x1p500) | (big < 0x1p-500);
   double down = where_(big > 0x1p500, 0x1p-600, 0x1p600), up = where_(big > 0x1p500, 0x1p600, 0x1p-600);
-  (void)exponent;
   big = where_(extreme, big * down, big);
   small = where_(extreme, small * down, small);
   Pair<double> b2 = two_product_(big, big);
@@ -114,33 +114,28 @@ VESTA_FN double hypot_(double x, double y) {
 
 // ---- fmod, remainder, floordiv ----
 
-// One step of long division: the rounded quotient times y leaves x exactly (the remainder of a correctly rounded
-// quotient is representable), smaller by 2^53 at least.
+// One step of long division. A correctly rounded quotient q leaves r - q y exactly representable, and smaller than r
+// by 2^53; q is an integer as it stands or truncated. Remainders may be negative until fmod_'s last line.
 VESTA_FN double fmod_step_(double r, double y) {
   double q = trunc_(r / y);
-  double product = q * y;
-  double next = kHasFma ? fma_(-q, y, r) : (r - product) - product_error_(q, y, product);
-  return where_(abs_(r) < y, r, next);
+  return where_(abs_(r) < y, r, exact_remainder_(r, q, y));
 }
-VESTA_FN double fmod_core_(double ax, double ay) {
-  double r = fmod_step_(ax, ay);
-  // trunc of a quotient rounded upwards leaves a small negative remainder.
-  return where_(r < 0.0, r + ay, r);
+// The result from |x|, |y| and the steps' remainder.
+VESTA_FN double fmod_finish_(double ax, double ay, double r) {
+  r = where_(r < 0.0, r + ay, r);
+  r = where_(ay == Limits<double>::inf(), ax, r);
+  bool invalid = (ax != ax) | (ay != ay) | (ay == 0.0) | (ax == Limits<double>::inf());
+  return where_(invalid, Limits<double>::nan(), r);
 }
-// Exact for |x / y| < 2^106 (float) or 2^53 (double); beyond, repeated steps keep the result in [0, |y|).
+// Exact for |x / y| < 2^159 (float) or 2^106 (double).
 VESTA_FN float fmod_(float x, float y) {
   double ax = abs_(static_cast<double>(x)), ay = abs_(static_cast<double>(y));
-  double r = fmod_core_(fmod_core_(ax, ay), ay);
-  bool invalid = (x != x) | (y != y) | (ay == 0.0) | (ax == Limits<double>::inf());
-  r = where_(ay == Limits<double>::inf(), ax, r);
-  return where_(invalid, Limits<float>::nan(), copysign_(static_cast<float>(r), x));
+  double r = fmod_step_(fmod_step_(fmod_step_(ax, ay), ay), ay);
+  return copysign_(static_cast<float>(fmod_finish_(ax, ay, r)), x);
 }
 VESTA_FN double fmod_(double x, double y) {
   double ax = abs_(x), ay = abs_(y);
-  double r = fmod_core_(fmod_core_(ax, ay), ay);
-  bool invalid = (x != x) | (y != y) | (ay == 0.0) | (ax == Limits<double>::inf());
-  r = where_(ay == Limits<double>::inf(), ax, r);
-  return where_(invalid, Limits<double>::nan(), copysign_(r, x));
+  return copysign_(fmod_finish_(ax, ay, fmod_step_(fmod_step_(ax, ay), ay)), x);
 }
 template <class R>
 VESTA_FN R real_remainder_(R x, R y) {  // the divisor's sign, as Python's %

@@ -4,64 +4,53 @@
 
 namespace vesta::scalar {
 
-// x = (quadrant + 4k) pi/2 + r + lo with |r| <= pi/4 (a little more for large x), quadrant in {-2, -1, 0, 1, 2}.
-template <class R>
+// x = q pi/2 + r + lo with |r| <= pi/4 (a little more for large x); only the low two bits of q count.
+template <class R, class U>
 struct Quadrant {
-  R quadrant, r, lo;
+  U q;
+  R r, lo;
 };
 
-// In double: x * (2/pi mod 4) with 2/pi cut into 29 + 29 + 53 bits, so that the first two products are exact and only
-// their fractions matter. From 2^48 on the product would lose its fraction: there 2^27j * 2/pi mod 4 (times 2^-27j)
-// stands for 2/pi, which changes x * 2/pi by a multiple of 4 because x is a multiple of 2^27j.
-VESTA_FN Quadrant<float> reduce_(float x) {
+// In double, x * 2/pi = k + f. 2/pi is a pair; k is the nearest integer of the rounded product, and one fma leaves the
+// rest exactly. A float from 2^(23 + 27j) on is a multiple of 2^27j: there (2^27j * 2/pi mod 4) * 2^-27j stands for 2/pi,
+// which changes x * 2/pi by a multiple of 4 and keeps the product below 2^51.
+VESTA_FN Quadrant<float, uint32_t> reduce_(float x) {
   double v = x, a = abs_(v);
-  double c1 = 0x1.45f306dp-1, c2 = 0x1.9391054p-30, c3 = 0x1.4fe13abe8fa9ap-59;
-  bool j1 = a >= 0x1p48, j2 = a >= 0x1p75, j3 = a >= 0x1p102;
-  c1 = where_(j1, 0x1.b939105p-26, c1);
-  c2 = where_(j1, 0x1.29fc275p-56, c2);
-  c3 = where_(j1, 0x1.f47d4d377036ep-86, c3);
-  c1 = where_(j2, 0x1.4a7f09dp-54, c1);
-  c2 = where_(j2, 0x1.7d1f534p-84, c2);
-  c3 = where_(j2, 0x1.bb81b6c52b328p-113, c3);
-  c1 = where_(j3, 0x1.57d1f53p-80, c1);
-  c2 = where_(j3, 0x1.377036dp-110, c2);
-  c3 = where_(j3, 0x1.14acc9e21c821p-139, c3);
-  double p1 = v * c1, p2 = v * c2, p3 = v * c3;
-  double k1 = near_(p1), k2 = near_(p2);
-  double f = (p1 - k1) + (p2 - k2);
-  double k3 = near_(f + p3);
-  f = (f - k3) + p3;
-  double k = (k1 + k2) + k3;
-  k = k - 4.0 * near_(k * 0.25);
-  return {static_cast<float>(k), static_cast<float>(f * 1.5707963267948966), 0.0f};
+  bool j1 = a >= 0x1p50, j2 = a >= 0x1p77, j3 = a >= 0x1p104;
+  double hi = where_(j1, -0x1.1b1bbead603d9p-28, 0x1.45f306dc9c883p-1), lo = where_(j1, 0x1.5f47d4d377037p-82, -0x1.6b01ec5417056p-55);
+  hi = where_(j2, 0x1.4a7f09d5f47d5p-54, hi);
+  lo = where_(j2, -0x1.6447e493ad4cep-109, lo);
+  hi = where_(j3, -0x1.505c1596447e5p-81, hi);
+  lo = where_(j3, 0x1.b14acc9e21c82p-135, lo);
+  double product = v * hi, biased = product + 0x1.8p52, k = biased - 0x1.8p52;
+  double f = kHasFma ? fma_(v, hi, -k) : (product - k) + product_error_(v, hi, product);
+  double r = fma_(v, lo, f) * 1.5707963267948966;
+  float upper = static_cast<float>(r);
+  return {static_cast<uint32_t>(bits_(biased)), upper, static_cast<float>(r - static_cast<double>(upper))};
 }
 
-// x - n * a where the result is representable although the product is not.
-VESTA_FN double exact_remainder_(double x, double n, double a) {
-  if constexpr (kHasFma) return fma_(-n, a, x);
-  double p = n * a;
-  return (x - p) - product_error_(n, a, p);
-}
-// pi/2 in three doubles. |r| < 1 and n integral make x - n * (first part) a multiple of 2^-52: exact.
-VESTA_FN Quadrant<double> reduce_(double x) {
-  double n = near_(x * 0.63661977236758138);
+// pi/2 in three doubles. |r| < 1 and n integral make x - n * (first part) a multiple of 2^-52: exact. Arguments from
+// 2^50 on count as 0, infinities become NaN.
+VESTA_FN Quadrant<double, uint64_t> reduce_(double x) {
+  x = where_(abs_(x) < 0x1p50, x, x * 0.0);
+  double biased = fma_(x, 0.63661977236758138, 0x1.8p52), n = biased - 0x1.8p52;
   double r0 = exact_remainder_(x, n, 0x1.921fb54442d18p+0);
   double w = n * 0x1.1a62633145c07p-54;
   double r = r0 - w;
   double lo = ((r0 - r) - w) - (product_error_(n, 0x1.1a62633145c07p-54, w) + n * -0x1.f1976b7ed8fbcp-110);
-  return {n - 4.0 * near_(n * 0.25), r, lo};
+  return {bits_(biased), r, lo};
 }
 
 template <class R>
 struct SinCos {
   R sin, cos;
 };
-// On |r| <= pi/4: relative errors 2^-27.8 and 2^-32.7 (float), 2^-57.7 and 2^-63.6 (double).
+// Relative errors 2^-26.9 and 2^-31.6 on |r| <= 0.86 (float), 2^-57.7 and 2^-63.6 on |r| <= 0.79 (double).
 VESTA_FN SinCos<float> kernel_sincos_(float r, float) {
   float z = r * r;
-  float s = fma_(fma_(-1.95078203e-4f, z, 8.33210628e-3f), z, -1.66666538e-1f);
-  float c = fma_(fma_(2.44300845e-5f, z, -1.38872978e-3f), z, 4.16666456e-2f);
-  return {fma_(r * z, s, r), fma_(z * z, c, fma_(-0.5f, z, 1.0f))};
+  float s = fma_(fma_(-1.9452034e-4f, z, 8.33166391e-3f), z, -1.66666463e-1f);
+  float c = fma_(fma_(2.43605664e-5f, z, -1.38866343e-3f), z, 4.16666307e-2f);
+  return {fma_(r * z, s, r), fma_(fma_(c, z, -0.5f), z, 1.0f)};
 }
 VESTA_FN SinCos<double> kernel_sincos_(double r, double lo) {
   double z = r * r;
@@ -81,15 +70,17 @@ VESTA_FN SinCos<double> kernel_sincos_(double r, double lo) {
   return {r + fma_(r * z, s, lo * w), w + (((1.0 - w) - half) + fma_(z * z, c, -r * lo))};
 }
 
+// Flips the sign of x where bit 1 of q is set.
+VESTA_FN float flip_(float x, uint32_t q) { return from_bits_(bits_(x) ^ ((q & 2u) << 30)); }
+VESTA_FN double flip_(double x, uint64_t q) { return from_bits_(bits_(x) ^ ((q & 2u) << 62)); }
+
+// Odd quadrants swap sine and cosine; quadrants 2 and 3 negate the sine, 1 and 2 the cosine.
 template <class R>
 VESTA_FN SinCos<R> sincos_(R x) {
-  Quadrant<R> q = reduce_(x);
+  auto q = reduce_(x);
   SinCos<R> k = kernel_sincos_(q.r, q.lo);
-  R turned = abs_(q.quadrant);
-  bool odd = turned == R(1), half = turned == R(2);
-  R s = where_(odd, k.cos, k.sin), c = where_(odd, k.sin, k.cos);
-  // Quadrants 2 and 3 (= -1) negate sin, 1 and 2 negate cos.
-  return {where_(half | (q.quadrant == R(-1)), -s, s), where_(half | (q.quadrant == R(1)), -c, c)};
+  bool odd = (q.q & 1u) != 0;
+  return {flip_(where_(odd, k.cos, k.sin), q.q), flip_(where_(odd, k.sin, k.cos), q.q + 1u)};
 }
 VESTA_FN float sin_(float x) { return where_(x == 0.0f, x, sincos_(x).sin); }
 VESTA_FN double sin_(double x) { return where_(x == 0.0, x, sincos_(x).sin); }
@@ -97,9 +88,12 @@ VESTA_FN float cos_(float x) { return sincos_(x).cos; }
 VESTA_FN double cos_(double x) { return sincos_(x).cos; }
 template <class R>
 VESTA_FN R real_tan_(R x) {
-  Quadrant<R> q = reduce_(x);
+  auto q = reduce_(x);
   SinCos<R> k = kernel_sincos_(q.r, q.lo);
-  bool odd = abs_(q.quadrant) == R(1);
+  if constexpr (sizeof(R) == 4) {  // sin and cos of float leave lo out
+    k = {fma_(q.lo, k.cos, k.sin), fma_(-q.lo, k.sin, k.cos)};
+  }
+  bool odd = (q.q & 1u) != 0;
   R r = where_(odd, -k.cos, k.sin) / where_(odd, k.sin, k.cos);
   return where_(x == R(0), x, r);
 }
@@ -173,7 +167,6 @@ VESTA_FN R real_atan_(R x) {
   R st = s * t, tail = s * atan_tail_(t);
   Pair<R> sum = fast_two_sum_(k * QuarterPi<R>::kHigh, st);
   R r = where_(k == R(0), st + tail, sum.hi + (sum.lo + fma_(k, QuarterPi<R>::kLow, tail)));
-  // 1 / inf is 0, but (inf) / (inf) in the fold is not taken: num is 1 there.
   return copysign_(r, x);
 }
 VESTA_FN float atan_(float x) { return real_atan_(x); }
