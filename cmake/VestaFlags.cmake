@@ -55,7 +55,8 @@ endif()
 target_compile_definitions(vesta_flags INTERFACE
   $<$<CONFIG:Debug>:VESTA_DEBUG=1> $<$<BOOL:${VESTA_EMBEDDED}>:VESTA_EMBEDDED=1>)
 target_include_directories(vesta_flags INTERFACE
-  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/gen/include)
+  ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/gen/include
+  ${PROJECT_BINARY_DIR}/gen/private)
 target_link_libraries(vesta_flags INTERFACE vesta_program_flags Threads::Threads ${CMAKE_DL_LIBS})
 
 # Numeric loops: -fno-trapping-math lets gcc vectorise selects (log is 9x slower without it); never -ffast-math.

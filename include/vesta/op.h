@@ -249,10 +249,10 @@ struct OpDef {
   ScalarDef scalar{};                 // one of scalar / kernels / decompose defines the op
   bool check_divisor = false;         // integer operands: ValueError where the last input holds a zero
   KernelList kernels{};
+  bool accepts_conj = false;          // handles lazy conjugation itself
   DecomposeFn decompose = nullptr;
   bool dynamic_out = false;           // output sizes depend on the data: the kernel allocates
   bool random = false;                // takes exactly one call number from its generator
-  bool accepts_conj = false;          // handles lazy conjugation itself
   WorkspaceFn workspace = nullptr;
   SaveList save{};
   VjpFn vjp = nullptr;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #ifdef VESTA_LOOPS
 #include "kernels/templates/cpp/prelude.h"
@@ -90,10 +91,16 @@ template <class A, class B>
 inline Two<A, B> two_(A a, B b) { return {a, b}; }
 
 template <class T>
+struct RealOf { using type = void; };
+template <class R>
+struct RealOf<cplx<R>> { using type = R; };
+
+template <class T>
 inline T attr_as(const ScalarAttr& a) {
-  if constexpr (requires { typename T::real_type; })
-    return T{typename T::real_type(a.re), typename T::real_type(a.im)};
-  else if constexpr (T(0.5) == T(0))
+  using R = typename RealOf<T>::type;
+  if constexpr (!std::is_void_v<R>)
+    return T{R(a.re), R(a.im)};
+  else if constexpr (std::is_integral_v<T>)
     return T(a.i);
   else
     return T(a.re);
@@ -108,9 +115,8 @@ template <class R, class T>
 struct StoredType { using type = T; };
 template <class T>
 struct StoredType<bool, T> { using type = uint8_t; };
-template <class T>
-  requires requires { typename T::real_type; }
-struct StoredType<typename T::real_type, T> { using type = typename T::real_type; };
+template <class R>
+struct StoredType<R, cplx<R>> { using type = R; };
 
 }  // namespace vesta::scalar
 #include "vesta/scalar_loop.h"

@@ -45,9 +45,11 @@ class TensorAccessor {
 
 class Tensor {
  public:
-  constexpr Tensor() = default;
-  constexpr Tensor(std::nullopt_t) {}  // NOLINT: an absent optional tensor
-  Tensor(const std::optional<Tensor>& t) : Tensor(t ? *t : Tensor()) {}  // NOLINT
+  constexpr Tensor() : impl_(nullptr) {}
+  constexpr Tensor(std::nullopt_t) : impl_(nullptr) {}  // NOLINT: an absent optional tensor
+  // A template, since optional<Tensor> cannot be named while Tensor is incomplete.
+  template <class O, std::enable_if_t<std::is_same_v<O, std::optional<Tensor>>, int> = 0>
+  Tensor(const O& t) : Tensor(t ? *t : Tensor()) {}  // NOLINT
   Tensor(const Tensor& o) : impl_(o.impl_) { retain(); }
   Tensor(Tensor&& o) noexcept : impl_(o.impl_) { o.impl_ = nullptr; }
   Tensor& operator=(const Tensor& o) & { Tensor(o).swap(*this); return *this; }
@@ -184,12 +186,17 @@ class Tensor {
  private:
   void retain() { if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed); }
   TensorImpl* get() const { if (!impl_) [[unlikely]] detail::throw_undefined(); return impl_; }
-  TensorImpl* impl_ = nullptr;
+  TensorImpl* impl_;
 };
 
 inline Value::Value(const Tensor& t) : kind(t.defined() ? ValueKind::Tensor : ValueKind::None), tensor(t.impl()) {}
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t);
+
+// The dtype that arithmetic of both gives (PyTorch's promotion).
+DType result_type(const Tensor& a, const Tensor& b);
+DType result_type(const Tensor& a, const Scalar& b);
+DType result_type(const Scalar& a, const Tensor& b);
 
 // Wraps memory owned by someone else; `deleter` (may be empty) runs once when the last tensor that uses it is gone.
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});

@@ -20,7 +20,7 @@ class TensorOptions {
   [[nodiscard]] TensorOptions dtype(std::optional<DType> t) const { auto o = *this; o.dtype_ = t; return o; }
   [[nodiscard]] TensorOptions device(std::optional<Device> d) const { auto o = *this; o.device_ = d; return o; }
   [[nodiscard]] TensorOptions layout(std::optional<Layout> l) const { auto o = *this; o.layout_ = l; return o; }
-  [[nodiscard]] TensorOptions requires_grad(bool r = true) const { auto o = *this; o.requires_grad_ = r; return o; }
+  [[nodiscard]] TensorOptions requires_grad(bool r) const { auto o = *this; o.requires_grad_ = r; return o; }
   [[nodiscard]] TensorOptions pinned_memory(bool p = true) const { auto o = *this; o.pinned_ = p; return o; }
   [[nodiscard]] TensorOptions memory_format(std::optional<MemoryFormat> f) const { auto o = *this; o.memory_format_ = f; return o; }
 

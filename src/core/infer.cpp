@@ -4,6 +4,7 @@
 #include "base/checked_math.h"
 #include "core/call.h"
 #include "core/eager.h"
+#include "core/promotion.h"
 #include "core/storage.h"
 
 namespace vesta {

@@ -60,7 +60,7 @@ bool can_cast(DType from, DType to) {
   return true;
 }
 
-void ResultType::add(const Scalar& s) {
+void Promotion::add(const Scalar& s) {
   DType t = DType::Int64;
   switch (s.kind()) {
     case ScalarKind::Bool: t = DType::Bool; break;
@@ -71,7 +71,7 @@ void ResultType::add(const Scalar& s) {
   numbers_ = numbers_ == DType::Undefined ? t : promote_types(numbers_, t);
 }
 
-DType ResultType::get() const {
+DType Promotion::get() const {
   // A complex number with a real tensor takes the tensor's precision: float64 gives complex128, half gives complex64.
   DType tensors = combine(dims_, zeros_);
   DType numbers = numbers_;
@@ -79,8 +79,22 @@ DType ResultType::get() const {
   return combine(tensors, numbers);
 }
 
+DType result_type(const Tensor& a, const Tensor& b) {
+  Promotion r;
+  r.add(a);
+  r.add(b);
+  return r.get();
+}
+DType result_type(const Tensor& a, const Scalar& b) {
+  Promotion r;
+  r.add(a);
+  r.add(b);
+  return r.get();
+}
+DType result_type(const Scalar& a, const Tensor& b) { return result_type(b, a); }
+
 DType result_dtype(const Op& op, const Value* args) {
-  ResultType r;
+  Promotion r;
   for (int k = 0; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
     if (v.kind == ValueKind::Tensor) r.add(Tensor::borrow(v.tensor));

@@ -5,7 +5,7 @@
 
 namespace vesta {
 
-class ResultType {
+class Promotion {
  public:
   void add(const Tensor& t) {
     DType& slot = t.impl()->ndim > 0 ? dims_ : zeros_;

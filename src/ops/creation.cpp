@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/checked_math.h"
+#include "core/registry.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "ops/infer.h"

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "vesta/dtype.h"
+
 namespace vesta::cpu {
 
 enum class Elem : uint8_t { F32, F64, BF16, F16, I64, I32, I16, I8, U8, Bool };
@@ -40,5 +42,8 @@ constexpr Elem accumulate_type(Elem type) { return type == Elem::F64 ? Elem::F64
 
 // The type in which integers are summed and multiplied.
 constexpr Elem sum_type(Elem type) { return is_float(type) ? type : Elem::I64; }
+
+// The kernels' name for a tensor's dtype; complex types have none (TypeError).
+Elem elem_of(DType type);
 
 }  // namespace vesta::cpu

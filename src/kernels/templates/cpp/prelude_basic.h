@@ -52,19 +52,21 @@ VESTA_FN double round_(double x) {
   return copysign_(where_(a < 0x1p52, (a + 0x1p52) - 0x1p52, a), x);
 }
 template <class R>
-VESTA_FN R floor_(R x) {
+VESTA_FN R real_floor_(R x) {
   R r = round_(x);
   return r - where_(r > x, R(1), R(0));
 }
 template <class R>
-VESTA_FN R ceil_(R x) {
+VESTA_FN R real_ceil_(R x) {
   R r = round_(x);
   return copysign_(r + where_(r < x, R(1), R(0)), x);
 }
-template <class R>
-VESTA_FN R trunc_(R x) {
-  return copysign_(floor_(abs_(x)), x);
-}
+VESTA_FN float floor_(float x) { return real_floor_(x); }
+VESTA_FN double floor_(double x) { return real_floor_(x); }
+VESTA_FN float ceil_(float x) { return real_ceil_(x); }
+VESTA_FN double ceil_(double x) { return real_ceil_(x); }
+VESTA_FN float trunc_(float x) { return copysign_(floor_(abs_(x)), x); }
+VESTA_FN double trunc_(double x) { return copysign_(floor_(abs_(x)), x); }
 #endif
 
 VESTA_FN bool isnan_(float x) { return x != x; }
