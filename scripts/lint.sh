@@ -26,7 +26,7 @@ rule 'kernel text lives in kernels/templates, printers in compile/print' \
 rule 'headers do not include iostream, regex, future or filesystem: 0.7 s and more in each file' \
   '^ *# *include *<(iostream|regex|future|filesystem)>' "${headers[@]}"
 rule 'owners are Ref or unique_ptr' '\bshared_ptr *<|\bmake_shared\b' "${own[@]}"
-rule 'the library neither aborts nor exits' '(^|[;{}?:] *|  )(::|std::)?(abort|quick_exit|_Exit|terminate) *\(' "${own[@]}"
+rule 'the library neither aborts nor exits' '(^|[;{}] *|  )(::|std::)?(abort|quick_exit|_Exit|terminate) *\(' "${own[@]}"
 
 for header in "${headers[@]}"; do
   if ! grep -q '^#pragma once' "$header"; then
