@@ -38,11 +38,16 @@ namespace autograd {
 
 Node::Node() : sequence(thread_state.sequence++) {}
 
-Node::~Node() {
+void Node::release_edges() {
   for (auto& e : edges()) {
     if (e.node) release_grad_node(e.node);
     if (e.leaf) vesta::detail::release(e.leaf);
   }
+  num_edges_ = 0;
+}
+
+Node::~Node() {
+  release_edges();
   if (output_exts) {
     for (auto& o : *output_exts) release_ext(o.ext);
     delete output_exts;

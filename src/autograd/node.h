@@ -58,6 +58,7 @@ class Node : public GradNode {
 
  protected:
   ~Node() override;
+  void release_edges();
   Tensor* many_cotangents();
   Edge* edges_ = nullptr;
   size_t num_edges_ = 0;
@@ -71,6 +72,9 @@ class Node : public GradNode {
 class VectorNode : public Node {
  public:
   void set_edges(std::vector<Edge> edges);
+
+ protected:
+  ~VectorNode() override { release_edges(); }  // before storage_ goes
 
  private:
   std::vector<Edge> storage_;
