@@ -238,7 +238,7 @@ TEST(Allocator, MemoryOfOneSmallSizeServesAnotherLater) {
   if (kPlain) GTEST_SKIP() << "nothing is cached under AddressSanitizer";
   empty_cache();
   uint64_t start = memory_stats().reserved;
-  for (size_t bytes : {64, 128, 192, 256, 320, 512, 640, 1000}) {
+  for (size_t bytes : {64u, 128u, 192u, 256u, 320u, 512u, 640u, 1000u}) {
     std::vector<void*> blocks;
     for (size_t used = 0; used < 6 * kMiB; used += bytes) blocks.push_back(allocate(bytes));
     for (void* block : blocks) free(block, bytes);
@@ -419,7 +419,7 @@ TEST(Allocator, CachedBlocksAreReleasedBeforeTheLimitIsReported) {
   empty_cache();
   LimitFor limit(memory_stats().reserved + 60 * kMiB);
   // Each size fits alone, and none fits beside the cached one before it.
-  for (size_t mib : {32, 40, 48, 36, 44}) {
+  for (size_t mib : {32u, 40u, 48u, 36u, 44u}) {
     void* block = allocate(mib * kMiB);
     free(block, mib * kMiB);
   }
@@ -447,7 +447,7 @@ TEST(Allocator, AForkedChildMayAllocateWhileOtherThreadsOfTheParentDo) {
     }
     if (child == 0) {
       alarm(20);  // a lock left behind becomes a failure
-      for (size_t bytes : {100, 5000, 60'000, 200'000})
+      for (size_t bytes : {100u, 5000u, 60'000u, 200'000u})
         for (int i = 0; i < 50; ++i) std::memset(allocate(bytes), 1, bytes);
       empty_cache();
       _exit(0);
