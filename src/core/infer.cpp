@@ -54,10 +54,19 @@ void InferCtx::out_like(int j, int i, std::optional<DType> dtype) {
 
 void InferCtx::out_view(int j, int i, ArrayRef<SymInt> sizes, ArrayRef<SymInt> strides, SymInt offset,
                         std::optional<DType> dtype) {
-  out_strided(j, sizes, strides, dtype.value_or(tensor(i).dtype()), tensor(i).device());
-  outs_[j].has_strides = true;
-  outs_[j].view_of = i;
-  outs_[j].offset = offset;
+  OutMeta& m = outs_[j];
+  const TensorImpl* t = tensor(i).impl();
+  m.defined = m.has_strides = true;
+  m.dtype = dtype.value_or(t->dtype);
+  m.device = Device::unpack(t->device);
+  m.resize(int(sizes.size()));
+  SymInt *to_sizes = m.sizes(), *to_strides = m.strides();
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    to_sizes[d] = sizes[d];
+    to_strides[d] = strides[d];
+  }
+  m.view_of = i;
+  m.offset = offset;
 }
 
 void InferCtx::out_none(int j) { outs_[j].defined = false; }
