@@ -132,34 +132,6 @@ Tensor allocate(const OutMeta& m) {
   return t;
 }
 
-// A view of `base` with this meta. It remembers its root base for writes under autograd.
-Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& m, ViewCreation creation) {
-  if (!base->storage) return meta_tensor(m);
-  TensorImpl* impl = new_alias(base->storage);
-  Tensor t = Tensor::adopt(impl);
-  impl->dtype = m.dtype;
-  impl->device = base->device;
-  impl->offset = m.offset.raw();
-  impl->data = static_cast<char*>(base->storage->data) + impl->offset * int64_t(element_size(m.dtype));
-  if (m.ndim <= TensorImpl::kInlineDims) impl->ndim = uint8_t(m.ndim);
-  else set_ndim(impl, m.ndim);
-  int64_t *sizes = impl->sizes_data(), *strides = impl->strides_data();
-  for (int d = 0; d < m.ndim; ++d) {
-    sizes[d] = m.sizes()[d].raw();
-    strides[d] = m.strides()[d].raw();
-  }
-  impl->bits |= base->bits & (TensorImpl::kConj | TensorImpl::kNeg | TensorImpl::kInference);
-  refresh_facts(impl);
-  if (op.def->non_differentiable) return t;  // detach: shares storage and version, but is no view for autograd
-  TensorImpl* root = base->bits & TensorImpl::kView ? base->view.base : base;
-  root->refs.fetch_add(1, std::memory_order_relaxed);
-  impl->view.base = root;
-  impl->view.grad_version = base->storage->version;
-  impl->view.creation = uint8_t(!thread_state.grad_mode && creation == ViewCreation::Default ? ViewCreation::NoGrad : creation);
-  impl->bits |= TensorImpl::kView;
-  return t;
-}
-
 void eager_view(const Op& op, const Value* args, Value* outs) {
   OutMeta meta;
   InferCtx c(op, args, &meta, 1);
@@ -268,6 +240,37 @@ void eager_decompose(const Op& op, const Value* args, Value* outs) {
 }
 
 }  // namespace
+
+Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& m, ViewCreation creation) {
+  if (!base->storage) return meta_tensor(m);
+  TensorImpl* impl = new_alias(base->storage);
+  Tensor t = Tensor::adopt(impl);
+  impl->dtype = m.dtype;
+  impl->device = base->device;
+  impl->offset = m.offset.raw();
+  if (base->bits & TensorImpl::kHasData)
+    impl->data = static_cast<char*>(base->storage->data) + impl->offset * int64_t(element_size(m.dtype));
+  else
+    impl->bits &= ~TensorImpl::kHasData;
+  if (m.ndim <= TensorImpl::kInlineDims) impl->ndim = uint8_t(m.ndim);
+  else set_ndim(impl, m.ndim);
+  int64_t *sizes = impl->sizes_data(), *strides = impl->strides_data();
+  for (int d = 0; d < m.ndim; ++d) {
+    sizes[d] = m.sizes()[d].raw();
+    strides[d] = m.strides()[d].raw();
+  }
+  impl->bits |= base->bits & (TensorImpl::kConj | TensorImpl::kNeg | TensorImpl::kInference | TensorImpl::kTrace);
+  if (impl->bits & TensorImpl::kTrace) [[unlikely]] symbolic_facts(impl);
+  else refresh_facts(impl);
+  if (op.def->non_differentiable) return t;  // detach: shares storage and version, but is no view for autograd
+  TensorImpl* root = base->bits & TensorImpl::kView ? base->view.base : base;
+  root->refs.fetch_add(1, std::memory_order_relaxed);
+  impl->view.base = root;
+  impl->view.grad_version = base->storage->version;
+  impl->view.creation = uint8_t(!thread_state.grad_mode && creation == ViewCreation::Default ? ViewCreation::NoGrad : creation);
+  impl->bits |= TensorImpl::kView;
+  return t;
+}
 
 void resize_out(const Op& op, const Tensor& out, IntArrayRef sizes) {
   if (out.sizes() == sizes) return;

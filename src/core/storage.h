@@ -21,6 +21,8 @@ void release_storage(Storage* storage);
 void set_ndim(TensorImpl* impl, int ndim);
 // Computes numel and the contiguous/dense facts from sizes and strides.
 void refresh_facts(TensorImpl* impl);
+// The same where sizes may be symbolic (core/infer.cpp).
+void symbolic_facts(TensorImpl* impl);
 void set_contiguous(TensorImpl* impl, const int64_t* sizes, int ndim);
 void contiguous_strides(const int64_t* sizes, int ndim, int64_t* strides);
 

@@ -220,7 +220,7 @@ void infer_as_strided(InferCtx& c) {
   }
   VESTA_CHECK(at >= 0, c.name(), ": expected a storage offset >= 0");
   const Tensor& t = c.tensor(0);
-  if (t.impl()->storage && !empty)
+  if ((t.impl()->bits & TensorImpl::kHasData) && !empty)
     VESTA_CHECK(extent.raw() >= 0 && uint64_t(extent.raw()) * t.element_size() <= t.impl()->storage->bytes, c.name(), ": the view reaches element ",
                 extent.raw(), ", the storage has ", t.impl()->storage->bytes / t.element_size());
   c.out_view(0, 0, sym(sizes), sym(strides), at);
