@@ -23,7 +23,7 @@ constexpr int64_t kTileProducts = 3 << 19;   // about 14 us of one core: enough 
 constexpr int64_t kTileStrips = 8;           // bounds A's share of L2; B then comes from L3 at under a byte a cycle
 constexpr int64_t kTilesPerThread = 16;      // wanted for balance, where the work allows
 constexpr int64_t kSmallProducts = 1 << 18;  // 64^3: below, one core and no packing
-constexpr int64_t kPackRows = 32;            // rows copied at a time from one panel to the next: lines stay in L1
+constexpr int64_t kPackRows = 8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -212,7 +212,10 @@ void tiles(const Product& p, const PanelsOfB& b, int64_t j0, int64_t j1, bool pa
   }
   const double strip_products = static_cast<double>(p.kernels.rows) * static_cast<double>(p.g.k) *
                                 static_cast<double>(j1 - j0);
-  const int64_t height = std::clamp<int64_t>(static_cast<int64_t>(kTileProducts / strip_products), 1, kTileStrips);
+  // Four strips a tile where there are enough of them: B's panels are read from L3 less often, and the lines of a
+  // transposed A are read whole.
+  const int64_t low = std::clamp<int64_t>(strips / 8, 1, 4);
+  const int64_t height = std::clamp<int64_t>(static_cast<int64_t>(kTileProducts / strip_products), low, kTileStrips);
   const int64_t row_tiles = ceil_div(strips, height);
   // Columns are cut only where rows alone give too few tiles: each cut copies A once more.
   const int64_t wanted = ceil_div(kTilesPerThread * num_threads(), row_tiles);

@@ -1,6 +1,7 @@
 // f32 GEMM kernels of one CPU level, and the widening of f16 and bf16 matrices into them: AVX-512 14 x 32, AVX2 6 x 16,
 // else 4 x 8 in plain 16-byte vectors (separate multiply and add, so its last bits differ from the other levels').
 #include "kernels/cpu/isa/gemm_micro.h"
+#include "kernels/cpu/isa/gemm_rows.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -70,6 +71,7 @@ struct F32 {
 struct FromF32 {
   using Element = float;
   using V = F32::V;
+  static constexpr int kPerUnit = 1;
   static float widen(float x) { return x; }
   static V load(const float* p) { return F32::load(p); }
   static V load_part(const float* p, int64_t n) { return F32::load_part(p, n); }
@@ -80,6 +82,7 @@ template <class Widen>
 struct From16 {
   using Element = uint16_t;
   using V = F32::V;
+  static constexpr int kPerUnit = 1;
   static float widen(uint16_t x) { return Widen::one(x); }
   static V load(const uint16_t* p) {
     float t[F32::kLanes];
@@ -131,53 +134,6 @@ void pack_a(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, i
     case GemmType::F16: return pack_a_of<FromF16>(a, row, col, m, k, out_row, out);
     case GemmType::Bf16: return pack_a_of<FromBf16>(a, row, col, m, k, out_row, out);
     default: return pack_a_of<FromF32>(a, row, col, m, k, out_row, out);
-  }
-}
-
-void add_row(GemmType type, void* t_, const void* x, int64_t n) {
-  float* t = static_cast<float*>(t_);
-  const auto* f = static_cast<const float*>(x);
-  const auto* h = static_cast<const uint16_t*>(x);
-  switch (type) {
-    case GemmType::F16:
-      for (int64_t i = 0; i < n; ++i) t[i] += f16_to_float(h[i]);
-      return;
-    case GemmType::Bf16:
-      for (int64_t i = 0; i < n; ++i) t[i] += bf16_to_float(h[i]);
-      return;
-    default:
-      for (int64_t i = 0; i < n; ++i) t[i] += f[i];
-  }
-}
-
-void load_row(GemmType type, void* t_, const void* x, double scale_, int64_t n) {
-  float* t = static_cast<float*>(t_);
-  const float scale = static_cast<float>(scale_);
-  const auto* f = static_cast<const float*>(x);
-  const auto* h = static_cast<const uint16_t*>(x);
-  switch (type) {
-    case GemmType::F16:
-      for (int64_t i = 0; i < n; ++i) t[i] = scale * f16_to_float(h[i]);
-      return;
-    case GemmType::Bf16:
-      for (int64_t i = 0; i < n; ++i) t[i] = scale * bf16_to_float(h[i]);
-      return;
-    default:
-      for (int64_t i = 0; i < n; ++i) t[i] = scale * f[i];
-  }
-}
-
-void store_row(GemmType type, const void* t_, void* x, int64_t n) {
-  const float* t = static_cast<const float*>(t_);
-  auto* h = static_cast<uint16_t*>(x);
-  switch (type) {
-    case GemmType::F16:
-      for (int64_t i = 0; i < n; ++i) h[i] = float_to_f16(t[i]);
-      return;
-    case GemmType::Bf16:
-      for (int64_t i = 0; i < n; ++i) h[i] = float_to_bf16(t[i]);
-      return;
-    default: std::memcpy(x, t, static_cast<size_t>(n) * 4);
   }
 }
 

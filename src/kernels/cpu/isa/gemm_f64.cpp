@@ -67,6 +67,7 @@ struct F64 {
 struct FromF64 {
   using Element = double;
   using V = F64::V;
+  static constexpr int kPerUnit = 1;
   static double widen(double x) { return x; }
   static V load(const double* p) { return F64::load(p); }
   static V load_part(const double* p, int64_t n) { return F64::load_part(p, n); }

@@ -144,22 +144,25 @@ VESTA_GEMM_INLINE void transpose(V* x) {
 }
 
 // B[k, n] with K contiguous (col = distance between columns, elements of the source) into panels of `columns`, by
-// L x L transposes. Source::load_part reads up to L elements and widens them.
+// L x L transposes of units. Source::load_part reads that many elements, zeros after them.
 template <class Source, int L, class Unit>
 void pack_transposed(const typename Source::Element* b, int64_t col, int64_t k, int64_t n, int64_t columns, Unit* out) {
   using V = typename Source::V;
-  for (int64_t j = 0; j < n; j += columns, out += k * columns)
-    for (int64_t p = 0; p < k; p += L) {
-      const int64_t depth = k - p < L ? k - p : L;
+  constexpr int64_t kPer = Source::kPerUnit;
+  const int64_t units = (k + kPer - 1) / kPer;
+  for (int64_t j = 0; j < n; j += columns, out += units * columns)
+    for (int64_t p = 0; p < units; p += L) {
+      const int64_t elements = k - p * kPer < L * kPer ? k - p * kPer : L * kPer;
+      const int64_t depth = (elements + kPer - 1) / kPer;
       for (int64_t jj = 0; jj < columns; jj += L) {
         V x[L];
         const int64_t width = n - j - jj;
-        if (width >= L && depth == L) {
+        const auto* from = b + (j + jj) * col + p * kPer;
+        if (width >= L && elements == L * kPer) {
 #pragma GCC unroll 16
-          for (int i = 0; i < L; ++i) x[i] = Source::load(b + (j + jj + i) * col + p);
+          for (int i = 0; i < L; ++i) x[i] = Source::load(from + i * col);
         } else {
-          for (int i = 0; i < L; ++i)
-            x[i] = i < width ? Source::load_part(b + (j + jj + i) * col + p, depth) : V{};
+          for (int i = 0; i < L; ++i) x[i] = i < width ? Source::load_part(from + i * col, elements) : V{};
         }
         transpose<L>(x);
         Unit* to = out + p * columns + jj;
