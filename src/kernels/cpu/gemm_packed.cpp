@@ -23,6 +23,8 @@ constexpr int64_t kTileProducts = 3 << 19;   // about 14 us of one core: enough 
 constexpr int64_t kTileStrips = 8;           // bounds A's share of L2; B then comes from L3 at under a byte a cycle
 constexpr int64_t kTilesPerThread = 16;      // wanted for balance, where the work allows
 constexpr int64_t kSmallProducts = 1 << 18;  // 64^3: below, one core and no packing
+constexpr int64_t kFew = 8;                  // rows or columns of C up to which dot products win over packing
+constexpr int64_t kDotBytes = 128 << 10;     // of the larger matrix per task: some 5 us
 constexpr int64_t kPackRows = 8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -68,17 +70,17 @@ struct Product {
   int64_t units(int64_t depth) const { return ceil_div(depth, kernels.group); }
 };
 
-// Bias, apply and residual on rows that hold accumulators, then the store into C where that is another type.
-void finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, int64_t j, int64_t n) {
+// Bias, apply and residual on rows that hold accumulators, then the store into C unless they are in C already.
+void finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, int64_t j, int64_t n, bool in_c) {
   const GemmEpilogue* e = p.g.epilogue;
-  if (!e && p.c_is_acc) return;
+  if (!e && in_c) return;
   for (int64_t r = 0; r < rows; ++r, t += t_row * p.acc_bytes) {
     if (e) {
       if (e->bias) p.kernels.add_row(p.g.out, t, static_cast<const char*>(e->bias) + j * p.out_bytes, n);
       if (e->apply) e->apply(t, n, p.first_row + i + r, j, e->ctx);
       if (p.residual) p.kernels.add_row(p.g.out, t, p.residual + ((i + r) * e->residual_ld + j) * p.out_bytes, n);
     }
-    if (!p.c_is_acc) p.kernels.store_row(p.g.out, t, p.c + ((i + r) * p.g.ldc + j) * p.out_bytes, n);
+    if (!in_c) p.kernels.store_row(p.g.out, t, p.c + ((i + r) * p.g.ldc + j) * p.out_bytes, n);
   }
 }
 
@@ -185,7 +187,7 @@ void tile(const Product& p, const PanelsOfB& b, int64_t from, int64_t to, int64_
           s.beta = 1.0;
         }
         run(s);
-        if (block == blocks - 1) finish(p, out, s.ldc, i, s.m, j, s.n);
+        if (block == blocks - 1) finish(p, out, s.ldc, i, s.m, j, s.n, p.c_is_acc);
       }
     }
   }
@@ -252,9 +254,49 @@ void pack_b(const Product& p, int64_t j0, int64_t j1, char* out, bool parallel) 
   });
 }
 
+// Few rows (or columns) of C, K contiguous in A and B: dot products, bound by reading the larger matrix once.
+bool dots_fit(const GemmArgs& g) {
+  return g.a_col == 1 && g.b_row == 1 && std::min(g.m, g.n) <= kFew && g.k >= 16 && std::max(g.m, g.n) >= 4;
+}
+
+void dot_products(const Product& p, bool parallel) {
+  const GemmKernels& kernels = p.kernels;
+  const GemmArgs& g = p.g;
+  const GemmType acc = g.type == GemmType::F64 ? GemmType::F64 : GemmType::F32;
+  const bool wide = g.m <= g.n;  // B is the larger one
+  const int64_t many = wide ? g.n : g.m;
+  const int64_t chunk = std::clamp<int64_t>((kDotBytes / (g.k * p.in_bytes) + 3) / 4 * 4, 4, 4096);
+  for_each(parallel && g.m * g.n * g.k > kSmallProducts, ceil_div(many, chunk), 1, [&](int64_t index) {
+    const int64_t from = index * chunk, count = std::min(chunk, many - from);
+    // Sums as rows of C, and one row more for beta * C. A contiguous column of C is one row without an epilogue.
+    const bool column = !wide && g.n == 1 && g.ldc == 1 && !g.epilogue;
+    const int64_t rows = wide ? g.m : column ? 1 : count;
+    const int64_t n = wide || column ? count : g.n;
+    char* t = static_cast<char*>(
+        gemm_scratch(GemmBuffer::Tile, static_cast<size_t>((rows + 1) * n * p.acc_bytes)));
+    char* old = t + rows * n * p.acc_bytes;
+    if (wide) {
+      kernels.dots(g.type, p.a, g.a_row, g.m, p.b + from * g.b_col * p.in_bytes, g.b_col, count, g.k, t, n, 1);
+    } else {
+      kernels.dots(g.type, p.b, g.b_col, g.n, p.a + from * g.a_row * p.in_bytes, g.a_row, count, g.k, t, 1, g.n);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t i = wide ? r : from + r, j = wide ? from : 0;
+      char* row = t + r * n * p.acc_bytes;
+      if (g.alpha.real != 1) kernels.load_row(acc, row, row, g.alpha.real, n);
+      if (g.beta.real != 0) {
+        kernels.load_row(g.out, old, p.c + (i * g.ldc + j) * p.out_bytes, g.beta.real, n);
+        kernels.add_row(acc, row, old, n);
+      }
+      finish(p, row, n, i, 1, j, n, false);
+    }
+  });
+}
+
 void product(const Product& p, bool parallel) {
   const GemmKernels& kernels = p.kernels;
   const GemmArgs& g = p.g;
+  if (dots_fit(g)) return dot_products(p, parallel);
   const bool small = g.m * g.n <= kSmallProducts && g.m * g.n * g.k <= kSmallProducts;
   if (small) parallel = false;
   const bool b_direct = kernels.group == 1 && p.in_bytes == kernels.unit_bytes && g.b_col == 1 &&

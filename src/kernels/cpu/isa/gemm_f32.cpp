@@ -137,6 +137,15 @@ void pack_a(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, i
   }
 }
 
+void dots_of(GemmType type, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row, int64_t ny,
+                int64_t k, void* out, int64_t out_x, int64_t out_y) {
+  switch (type) {
+    case GemmType::F16: return dots<F32, FromF16>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
+    case GemmType::Bf16: return dots<F32, FromBf16>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
+    default: return dots<F32, FromF32>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
+  }
+}
+
 }  // namespace
 
 extern const GemmKernels gemm_f32_kernels;
@@ -152,6 +161,7 @@ const GemmKernels gemm_f32_kernels = {
     .strip_columns = strip_columns<F32>,
     .pack_b = pack_b,
     .pack_a = pack_a,
+    .dots = dots_of,
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_row,

@@ -102,12 +102,34 @@ void pack_a(GemmType, const void* a_, int64_t row, int64_t col, int64_t m, int64
       const __m256i low = _mm256_maskz_loadu_epi16(mask, a);
       const __m256i high = p + 1 < k ? _mm256_maskz_loadu_epi16(mask, a + col) : _mm256_setzero_si256();
       const __m512i pairs =
-          _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+          _mm512_or_si512(_mm512_maskz_cvtepu16_epi32(0xffff, low),
+                          _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, high), 16));
       _mm512_storeu_si512(out, pairs);
     } else {
       for (int64_t i = 0; i < m; ++i) out[i] = pair_of(a[i * row], p + 1 < k ? a[i * row + col] : uint16_t{0});
     }
   }
+}
+
+// The conversion instruction rounds to nearest even as float_to_bf16 does, but flushes subnormals.
+void store_bf16_row(GemmType type, const void* t_, void* x, int64_t n) {
+  if (type != GemmType::Bf16) return store_row(type, t_, x, n);
+  const auto* t = static_cast<const float*>(t_);
+  auto* h = static_cast<uint16_t*>(x);
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = n - i >= 16 ? __mmask16{0xffff} : Bf16::mask(n - i);
+    const __m256bh packed = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, t + i));
+    if (n - i >= 16) {
+      std::memcpy(h + i, &packed, sizeof packed);
+    } else {
+      _mm256_mask_storeu_epi16(h + i, mask, (__m256i)packed);
+    }
+  }
+}
+
+void dots_of(GemmType, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row, int64_t ny,
+                int64_t k, void* out, int64_t out_x, int64_t out_y) {
+  dots<Bf16, Pairs>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
 }
 
 }  // namespace
@@ -125,9 +147,10 @@ const GemmKernels gemm_bf16_kernels = {
     .strip_columns = strip_columns<Bf16>,
     .pack_b = pack_b,
     .pack_a = pack_a,
+    .dots = dots_of,
     .add_row = add_row,
     .load_row = load_row,
-    .store_row = store_row,
+    .store_row = store_bf16_row,
 };
 
 }  // namespace vesta::cpu::VESTA_ISA
