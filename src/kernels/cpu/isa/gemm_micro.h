@@ -52,6 +52,11 @@ void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, 
     typename Tr::V y[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) y[v] = kTail && v == V - 1 ? Tr::load_part(b + v * L, tail) : Tr::load(b + v * L);
+    // An unpacked B (few rows) strides over lines that the hardware does not foresee.
+    if constexpr (M <= 4 && !kColumns) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) __builtin_prefetch(b + 12 * b_row + v * L);
+    }
     b += b_row;
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
