@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kStepWork = 8192;  // elements per parallel chunk
 constexpr int64_t kScaleWork = 32768;
-constexpr int64_t kNormBlock = 4096;  // part of the summation contract
-constexpr int64_t kNormWork = 8;      // blocks per parallel chunk
+constexpr int64_t kNormBlock = 1024;  // part of the summation contract
+constexpr int64_t kNormWork = 32;     // blocks per parallel chunk
 
 // Calls body(tensor index, begin, end) for the pieces of [0, total) in parallel.
 template <class T, class F>

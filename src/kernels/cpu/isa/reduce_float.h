@@ -10,11 +10,11 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-constexpr int64_t kRowBlock = 4096;     // elements of a block, inner == 1
-constexpr int64_t kColumnBlock = 256;   // reduced elements of a block, inner > 1
+constexpr int64_t kRowBlock = 1024;     // elements of a block, inner == 1
+constexpr int64_t kColumnBlock = 64;    // reduced elements of a block, inner > 1
 constexpr int64_t kReduceWork = 32768;  // elements per parallel chunk
 
-// An operation: identity, map(x, shift) of an element and combine. fill(shift) is an x that maps to the identity.
+// An operation: identity, map(x, shift) of an element, combine, and lanes() to fold a vector by halves. fill(shift) is an x that maps to the identity.
 template <class A>
 struct SumOp {
   static A identity() { return 0; }
@@ -24,6 +24,7 @@ struct SumOp {
   static VESTA_INLINE X combine(X a, X b) {
     return a + b;
   }
+  static VESTA_INLINE A lanes(Vec<A> v) { return sum_lanes(v); }
 };
 template <class A>
 struct SumSquaresOp : SumOp<A> {
@@ -52,6 +53,9 @@ struct ProdOp {
   static VESTA_INLINE X combine(X a, X b) {
     return a * b;
   }
+  static VESTA_INLINE A lanes(Vec<A> v) {
+    return fold_lanes(v, [](A a, A b) { return combine(a, b); });
+  }
 };
 template <class A>
 struct MaxOp {
@@ -60,6 +64,9 @@ struct MaxOp {
   static VESTA_INLINE Vec<A> map(Vec<A> x, Vec<A>) { return x; }
   static VESTA_INLINE Vec<A> combine(Vec<A> a, Vec<A> b) { return max_nan(a, b); }
   static VESTA_INLINE A combine(A a, A b) { return b > a || b != b ? b : a; }
+  static VESTA_INLINE A lanes(Vec<A> v) {
+    return fold_lanes(v, [](A a, A b) { return combine(a, b); });
+  }
 };
 template <class A>
 struct MinOp {
@@ -68,6 +75,9 @@ struct MinOp {
   static VESTA_INLINE Vec<A> map(Vec<A> x, Vec<A>) { return x; }
   static VESTA_INLINE Vec<A> combine(Vec<A> a, Vec<A> b) { return min_nan(a, b); }
   static VESTA_INLINE A combine(A a, A b) { return b < a || b != b ? b : a; }
+  static VESTA_INLINE A lanes(Vec<A> v) {
+    return fold_lanes(v, [](A a, A b) { return combine(a, b); });
+  }
 };
 
 // Folds N blocks of n elements at x[0..N) at once.
@@ -89,7 +99,7 @@ VESTA_INLINE void fold_blocks(const S* const* x, int64_t n, const Acc<S>* shift,
     for (int k = 0; k < N; ++k)
       acc[k] = Op::combine(acc[k], Op::map(load_n(x[k] + i, rest, Op::fill(shift[k])), s[k]));
   }
-  for (int k = 0; k < N; ++k) out[k] = fold_lanes(acc[k], [](A a, A b) { return Op::combine(a, b); });
+  for (int k = 0; k < N; ++k) out[k] = Op::lanes(acc[k]);
 }
 
 // (0,1), (2,3), ... in place; the result is in a[0]. n >= 1; elements are `stride` apart.
