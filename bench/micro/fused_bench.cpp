@@ -1,7 +1,7 @@
 // Times the fused CPU kernels alone, without tensors: attention, norms, softmax, cross entropy, optimiser steps and
 // reductions on the shapes of a small GPT and on rows in cache and in memory. One JSON line a case: the median of
 // repeated runs, with GB/s or GFLOP/s by the bytes or operations that the algorithm needs. Takes no arguments, or a
-// substring of the case names to run.
+// prefix of the case names to run.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -45,17 +45,21 @@ std::vector<uint16_t> random_bf16(int64_t n) {
   return out;
 }
 
+// Whether cases whose names start with `kind` may run; asked before their data is made.
+bool wanted(const char* kind) { return *filter == 0 || std::strncmp(filter, kind, std::strlen(kind)) == 0; }
+
 // work: bytes for unit GB/s, operations for GFLOP/s.
 void report(const std::string& name, double work, const char* unit, const std::function<void()>& run) {
-  if (name.find(filter) == std::string::npos) return;
+  if (name.rfind(filter, 0) != 0) return;
   using Clock = std::chrono::steady_clock;
   auto seconds = [&](int repeats) {
     const auto start = Clock::now();
     for (int i = 0; i < repeats; ++i) run();
     return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
   };
-  run();
-  const int repeats = std::max(1, static_cast<int>(2e-3 / std::max(seconds(3), 1e-9)));
+  const auto warm = Clock::now() + std::chrono::milliseconds(100);  // clocks, pages, the worker's first wake-up
+  while (Clock::now() < warm) run();
+  const int repeats = std::max(1, static_cast<int>(1e-2 / std::max(seconds(3), 1e-9)));
   std::vector<double> times;
   for (int i = 0; i < 15; ++i) times.push_back(seconds(repeats));
   std::sort(times.begin(), times.end());
@@ -69,6 +73,8 @@ void report(const std::string& name, double work, const char* unit, const std::f
 }
 
 void attention(const char* label, int64_t b, int64_t h, int64_t t, int64_t d, bool causal, Elem type) {
+  const std::string name = std::string("attention ") + label;
+  if (!wanted("attention")) return;
   const int64_t width = h * d, n = b * t * width;
   const size_t size = elem_size(type);
   std::vector<float> f32 = randoms(3 * n), grad32 = randoms(n);
@@ -102,12 +108,12 @@ void attention(const char* label, int64_t b, int64_t h, int64_t t, int64_t d, bo
   g.dv = d_base + size * static_cast<size_t>(2 * width);
   g.dq_strides = g.dk_strides = g.dv_strides = a.q_strides;
   const double flops = static_cast<double>(b * h * t * t * d) * 4 * (causal ? 0.5 : 1);
-  const std::string name = std::string("attention ") + label;
   report(name + " forward", flops, "GFLOP/s", [&] { attention_forward(a, out.data(), lse.data()); });
   report(name + " backward", flops * 2.5, "GFLOP/s", [&] { attention_backward(a, g); });
 }
 
 void norms(int64_t rows, int64_t dim) {
+  if (!wanted("layer_norm")) return;
   const int64_t n = rows * dim;
   std::vector<float> x = randoms(n), dy = randoms(n), w = randoms(dim), b = w, y = x, dx = x, dw = w, db = w;
   std::vector<float> mean(static_cast<size_t>(rows)), rstd = mean;
@@ -124,6 +130,7 @@ void norms(int64_t rows, int64_t dim) {
 }
 
 void softmax(int64_t rows, int64_t dim) {
+  if (!wanted("softmax")) return;
   std::vector<float> x = randoms(rows * dim), y = x, dx = x;
   const std::string shape = std::to_string(rows) + "x" + std::to_string(dim);
   const double bytes = static_cast<double>(rows * dim) * 4;
@@ -136,6 +143,7 @@ void softmax(int64_t rows, int64_t dim) {
 }
 
 void cross_entropy(int64_t rows, int64_t classes) {
+  if (!wanted("cross_entropy")) return;
   std::vector<float> x = randoms(rows * classes), dx = x, lse(static_cast<size_t>(rows));
   std::vector<int64_t> target(static_cast<size_t>(rows));
   for (size_t i = 0; i < target.size(); ++i) target[i] = static_cast<int64_t>(i * 37) % classes;
@@ -154,6 +162,7 @@ void cross_entropy(int64_t rows, int64_t classes) {
 }
 
 void optimisers(const char* label, int64_t tensors, int64_t numel) {
+  if (!wanted("adamw") && !wanted("grad_norm")) return;
   std::vector<std::vector<float>> p, g, m, v;
   std::vector<AdamTensor> list;
   std::vector<FlatTensor> flat;
@@ -173,6 +182,7 @@ void optimisers(const char* label, int64_t tensors, int64_t numel) {
 }
 
 void reductions(int64_t outer, int64_t reduced, int64_t inner) {
+  if (!wanted("sum") && !wanted("max") && !wanted("argmax") && !wanted("var")) return;
   const int64_t n = outer * reduced * inner;
   std::vector<float> x = randoms(n), out(static_cast<size_t>(outer * inner));
   std::vector<int64_t> index(out.size());

@@ -25,7 +25,9 @@ void for_pieces(const T* tensors, int64_t count, int64_t grain, F body) {
   int64_t* start = static_cast<int64_t*>(scratch.data());
   start[0] = 0;
   for (int64_t t = 0; t < count; ++t) start[t + 1] = start[t] + tensors[t].numel;
-  parallel_for(0, start[count], grain, [&](int64_t begin, int64_t end) {
+  // Long lists take longer pieces, for the sake of DRAM pages; the cut changes no result.
+  const int64_t share = start[count] / (16 * int64_t{num_threads()});
+  parallel_for(0, start[count], grain > share ? grain : share, [&](int64_t begin, int64_t end) {
     int64_t low = 0, high = count;  // the last tensor that starts at or before begin
     while (high - low > 1) {
       const int64_t middle = (low + high) / 2;
