@@ -50,6 +50,25 @@ int arg_index(const Op& op, const std::string& name) {
   return i;
 }
 
+// Dtypes whose storage is a compute type with a loop of its own, which promotion leaves as they are.
+uint16_t direct_types(const Op& op) {
+  constexpr struct {
+    DType dtype;
+    ComputeType loop;
+  } kDirect[] = {{DType::Bool, ComputeType::U8},    {DType::Int32, ComputeType::I32},     {DType::Int64, ComputeType::I64},
+                 {DType::Float32, ComputeType::F32}, {DType::Float64, ComputeType::F64},   {DType::Complex64, ComputeType::C64},
+                 {DType::Complex128, ComputeType::C128}};
+  const TypeRule& rule = op.def->types;
+  if (op.num_outs != 1 || rule.result == ResultType::Integer || op.num_tensor_args > 4) return 0;
+  uint16_t mask = 0;
+  for (auto& d : kDirect) {
+    bool fits = op.loops[int(d.loop)] && rule.accepts(d.dtype) && !(rule.promote == Promote::Float && is_integral(d.dtype, true)) &&
+                !(rule.result == ResultType::Real && is_complex(d.dtype));
+    if (fits) mask = uint16_t(mask | 1u << int(d.dtype));
+  }
+  return mask;
+}
+
 void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const ScalarLoops* loops) {
   op.def = &def;
   op.form = form;
@@ -58,6 +77,8 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
   VESTA_CHECK(schema.args.size() <= 32, op.name, ": expected at most 32 arguments");
   op.num_args = uint8_t(schema.args.size());
   op.num_outs = uint8_t(schema.results.size());
+  std::fill(std::begin(op.edge_of_arg), std::end(op.edge_of_arg), int8_t(-1));
+  for (int i = 0; i < def.save.count; ++i) op.saves_outputs |= def.save.items[i].output;
   for (int i = 0; i < op.num_args; ++i) {
     auto& a = schema.args[size_t(i)];
     op.mutates |= a.mutated;
@@ -68,6 +89,7 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
       continue;
     }
     VESTA_CHECK(op.num_tensor_args < Op::kMaxTensors, op.name, ": too many tensor arguments");
+    op.edge_of_arg[i] = int8_t(op.num_tensor_args);
     op.tensor_args[op.num_tensor_args++] = uint8_t(i);
     op.has_tensor_lists |= a.list;
   }
@@ -82,7 +104,7 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
   for (int i = 0; i < op.num_args; ++i) op.defaults[size_t(i)] = parse_default(schema.args[size_t(i)]);
   op.loops = loops ? loops->loop : def.scalar.loops.loop;
   if (def.scalar.classes && def.types.promote != Promote::None && !def.decompose && !def.kernels.find(DeviceType::CPU))
-    op.eager = registry().hooks.pointwise;
+    op.eager = registry().hooks.pointwise, op.direct_types = direct_types(op);
   else
     op.eager = choose_eager(op);
   bool defined = def.scalar.classes || def.kernels.find(DeviceType::CPU) || def.decompose || (op.returns_view && def.infer);
