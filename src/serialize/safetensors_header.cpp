@@ -29,7 +29,7 @@ constexpr const char* kOtherDTypes[] = {"U16",     "U32",     "U64",   "F8_E4M3"
 #define FORMAT_CHECK(cond, ...) VESTA_CHECK_AS(IoError, cond, "load_safetensors '", source, "': ", __VA_ARGS__)
 
 // Names in messages: hostile ones may be long or hold control characters.
-std::string quoted(const std::string& name) {
+std::string shown(const std::string& name) {
   std::string text = "'";
   for (char c : name.substr(0, 120)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
   return text + (name.size() > 120 ? "...'" : "'");
@@ -60,7 +60,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { return misplaced("binary data"); }
   bool string(string_t& v) override {
     if (depth_ == 2 && in_metadata_) {
-      FORMAT_CHECK(metadata.emplace(key_, v).second, "metadata key ", quoted(key_), " appears twice");
+      FORMAT_CHECK(metadata.emplace(key_, v).second, "metadata key ", shown(key_), " appears twice");
       return true;
     }
     if (depth_ == 2 && key_ == "dtype") {
@@ -87,8 +87,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       FORMAT_CHECK(!in_metadata_ || !had_metadata_, "__metadata__ appears twice");
       had_metadata_ |= in_metadata_;
     } else if (!in_metadata_) {
-      FORMAT_CHECK(v == "dtype" || v == "shape" || v == "data_offsets", "tensor ", quoted(tensors.back().name),
-                   " has an unknown field ", quoted(v));
+      FORMAT_CHECK(v == "dtype" || v == "shape" || v == "data_offsets", "tensor ", shown(tensors.back().name),
+                   " has an unknown field ", shown(v));
     }
     return true;
   }
@@ -113,8 +113,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  private:
   std::string where() const {
     if (depth_ == 0) return "the header";
-    if (depth_ == 1) return quoted(key_);
-    return in_metadata_ ? "__metadata__" : quoted(tensors.back().name);
+    if (depth_ == 1) return shown(key_);
+    return in_metadata_ ? "__metadata__" : shown(tensors.back().name);
   }
   bool misplaced(const char* what) {
     FORMAT_CHECK(false, "did not expect ", what, " in ", where());
@@ -142,7 +142,7 @@ uint64_t checked_bytes(const SafetensorsEntry& e, const std::string& source) {
     if (n == 0) return 0;
   for (int64_t n : e.sizes) {
     bool overflow = __builtin_mul_overflow(bytes, uint64_t(n), &bytes) || bytes > INT64_MAX;
-    FORMAT_CHECK(!overflow, "the sizes of tensor ", quoted(e.name), " do not fit into 63 bits");
+    FORMAT_CHECK(!overflow, "the sizes of tensor ", shown(e.name), " do not fit into 63 bits");
   }
   return bytes;
 }
@@ -167,25 +167,25 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
   for (auto& f : reader.tensors) {
     SafetensorsEntry e;
     e.name = std::move(f.name);
-    FORMAT_CHECK(f.has_dtype && f.shape && f.offsets, "tensor ", quoted(e.name), " lacks its dtype, shape or data_offsets");
+    FORMAT_CHECK(f.has_dtype && f.shape && f.offsets, "tensor ", shown(e.name), " lacks its dtype, shape or data_offsets");
     for (auto& d : kDTypes)
       if (f.dtype == d.text) e.dtype = d.dtype;
     if (e.dtype == DType::Undefined) {
       for (auto* other : kOtherDTypes)
-        VESTA_CHECK_AS(NotImplementedError, f.dtype != other, "load_safetensors '", source, "': tensor ", quoted(e.name),
+        VESTA_CHECK_AS(NotImplementedError, f.dtype != other, "load_safetensors '", source, "': tensor ", shown(e.name),
                        " has dtype ", other, ", which is not supported");
-      FORMAT_CHECK(false, "tensor ", quoted(e.name), " has an unknown dtype ", quoted(f.dtype));
+      FORMAT_CHECK(false, "tensor ", shown(e.name), " has an unknown dtype ", shown(f.dtype));
     }
     for (uint64_t n : *f.shape) {
-      FORMAT_CHECK(n <= INT64_MAX, "tensor ", quoted(e.name), " has a size of ", n);
+      FORMAT_CHECK(n <= INT64_MAX, "tensor ", shown(e.name), " has a size of ", n);
       e.sizes.push_back(int64_t(n));
     }
-    FORMAT_CHECK(f.offsets->size() == 2, "tensor ", quoted(e.name), ": expected 2 data_offsets, got ", f.offsets->size());
+    FORMAT_CHECK(f.offsets->size() == 2, "tensor ", shown(e.name), ": expected 2 data_offsets, got ", f.offsets->size());
     uint64_t begin = (*f.offsets)[0], end = (*f.offsets)[1];
-    FORMAT_CHECK(begin <= end && end <= data_bytes, "tensor ", quoted(e.name), ": data_offsets ", begin, " to ", end,
+    FORMAT_CHECK(begin <= end && end <= data_bytes, "tensor ", shown(e.name), ": data_offsets ", begin, " to ", end,
                  " are not inside the ", data_bytes, " bytes of data");
     uint64_t bytes = checked_bytes(e, source);
-    FORMAT_CHECK(bytes == end - begin, "tensor ", quoted(e.name), ": its shape and dtype need ", bytes,
+    FORMAT_CHECK(bytes == end - begin, "tensor ", shown(e.name), ": its shape and dtype need ", bytes,
                  " bytes, its data_offsets give ", end - begin);
     e.begin = data_begin + begin;
     e.end = data_begin + end;
@@ -197,15 +197,15 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
   std::sort(by_place.begin(), by_place.end(), [](auto* a, auto* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
   uint64_t place = data_begin;
   for (auto* e : by_place) {
-    FORMAT_CHECK(e->begin >= place, "the data of tensor ", quoted(e->name), " overlap another tensor's");
-    FORMAT_CHECK(e->begin <= place, "no tensor owns the ", e->begin - place, " bytes of data before tensor ", quoted(e->name));
+    FORMAT_CHECK(e->begin >= place, "the data of tensor ", shown(e->name), " overlap another tensor's");
+    FORMAT_CHECK(e->begin <= place, "no tensor owns the ", e->begin - place, " bytes of data before tensor ", shown(e->name));
     place = e->end;
   }
   FORMAT_CHECK(place == file.size(), "no tensor owns the last ", file.size() - place, " bytes of the file");
 
   std::sort(header.entries.begin(), header.entries.end(), [](auto& a, auto& b) { return a.name < b.name; });
   for (size_t i = 1; i < header.entries.size(); ++i)
-    FORMAT_CHECK(header.entries[i].name != header.entries[i - 1].name, "tensor ", quoted(header.entries[i].name), " appears twice");
+    FORMAT_CHECK(header.entries[i].name != header.entries[i - 1].name, "tensor ", shown(header.entries[i].name), " appears twice");
   return header;
 }
 
@@ -220,7 +220,7 @@ std::string print_safetensors_header(std::vector<SafetensorsEntry>& entries, con
     const char* dtype = nullptr;
     for (auto& d : kDTypes)
       if (d.dtype == e.dtype) dtype = d.text;
-    VESTA_CHECK(dtype, "save_safetensors: tensor ", quoted(e.name), " has dtype ", dtype_name(e.dtype),
+    VESTA_CHECK(dtype, "save_safetensors: tensor ", shown(e.name), " has dtype ", dtype_name(e.dtype),
                 ", which the format cannot hold; save view_as_real of it");
     root[e.name] = {{"dtype", dtype}, {"shape", e.sizes}, {"data_offsets", {e.begin, e.end}}};
   }

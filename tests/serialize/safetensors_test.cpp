@@ -278,7 +278,7 @@ void fuzz(int mutations, uint64_t seed) {
     } catch (const NotImplementedError&) {
     }
   }
-  RecordProperty("accepted", accepted);
+  testing::Test::RecordProperty("accepted", accepted);
   EXPECT_GT(accepted, 0) << "edits of data and of names keep some files valid";
   EXPECT_LT(accepted, mutations / 2);
 }
