@@ -4,6 +4,8 @@
 // A third of the square cases is drawn from the seed. The peers are loaded with dlopen: missing ones give no line. For
 // oneDNN f32 both dnnl_sgemm and the matmul primitive with pre-packed weights (tag any) are timed.
 #include <dlfcn.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -196,6 +198,26 @@ double peak_of(int threads) {
   return sum;
 }
 
+// One thread a core, ours and (OMP_PROC_BIND in main) the peer's: left alone, this kernel often wakes a worker on its
+// caller's core and leaves it there for a millisecond.
+void set_threads(int threads) {
+  vesta::set_num_threads(threads);
+  const auto pin = [](int core) {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    CPU_SET(core, &mask);
+    sched_setaffinity(0, sizeof mask, &mask);
+  };
+  pin(0);
+  for (int repeat = 0; threads > 1 && repeat < 6; ++repeat)
+    vesta::parallel_for(0, 4 * threads, 1, [&](int64_t, int64_t) {
+      pin(vesta::thread_index());
+      const double start = now();
+      while (now() - start < 1e-3) {
+      }
+    });
+}
+
 struct Options {
   uint64_t seed = 7;
   int pairs = 11;
@@ -296,16 +318,18 @@ struct Bench {
                              std::to_string(n) + "x" + std::to_string(k) + " " + form + " " + std::to_string(threads) +
                              "t";
     if (!wanted(name)) return;
-    vesta::set_num_threads(threads);
+    set_threads(threads);
     peers.threads(threads);
     const bool ta = form[0] == 'T', tb = form[1] == 'T';
     std::mt19937_64 rng(options.seed);
     std::uniform_real_distribution<float> uniform(-1, 1);
     const size_t bytes = type == GemmType::F64 ? 8 : type == GemmType::F32 ? 4 : 2;
     const auto make = [&](int64_t count) {
-      std::unique_ptr<char, decltype(&std::free)> p(
-          static_cast<char*>(std::aligned_alloc(4096, (static_cast<size_t>(count) * bytes + 8191) / 4096 * 4096)),
-          &std::free);
+      // On huge pages, as Vesta's own large tensors are.
+      constexpr size_t kPage = size_t{2} << 20;
+      const size_t total = (static_cast<size_t>(count) * bytes + 64 + kPage - 1) / kPage * kPage;
+      std::unique_ptr<char, decltype(&std::free)> p(static_cast<char*>(std::aligned_alloc(kPage, total)), &std::free);
+      madvise(p.get(), total, MADV_HUGEPAGE);
       for (int64_t i = 0; i < count; ++i) {
         const float x = uniform(rng);
         if (type == GemmType::F64) reinterpret_cast<double*>(p.get())[i] = x;
@@ -366,7 +390,7 @@ struct Bench {
 
   void run() {
     ceiling[1] = peak_of(1);
-    vesta::set_num_threads(2);
+    set_threads(2);
     ceiling[2] = vesta::num_threads() == 2 ? peak_of(2) : 0;
     std::mt19937_64 rng(options.seed);
     const auto size = [&](int64_t low, int64_t high) {
@@ -417,6 +441,7 @@ int main(int argc, char** argv) {
     }
   }
   bench.where = machine();
+  setenv("OMP_PROC_BIND", "true", 1);
   if (bench.options.peers) bench.peers.load();
   bench.run();
   return 0;
