@@ -154,7 +154,7 @@ void nll_forward(const S* x, const int64_t* target, const S* weight, NllShape s,
   using A = decltype(-x[0]);
   if (r == Mean) *out = S(A(sum / total));
   if (r == Sum) *out = S(A(sum));
-  *total_out = S(A(r == None ? 0.0 : total));
+  *total_out = S(A(total));
 }
 template <class S>
 void nll_backward(const S* dy, const int64_t* target, const S* weight, NllShape s, Reduction r, int64_t ignore, const S* total, S* dx) {
@@ -187,6 +187,7 @@ void k_nll(const KernelCtx& k) {
   with_type(k, x.dtype(), [&]<class S>(S) {
     nll_forward<S>(x.data_ptr<S>(), target.data_ptr<int64_t>(), weight.defined() ? weight.data_ptr<S>() : nullptr, s, r, k.integer(4), k.out(0).data_ptr<S>(), k.out(1).data_ptr<S>());
   });
+  if (r == None && x.dim() > 1) cpu::fill_elements(k.out(1), 0);  // as PyTorch: nothing is divided
 }
 void infer_nll_backward(InferCtx& c) { c.out(0, c.sizes(1), c.dtype_of(1), c.tensor(1).device()); }
 void k_nll_backward(const KernelCtx& k) {
@@ -277,7 +278,7 @@ OP("_cross_entropy_forward(Tensor self, Tensor target, Tensor? weight, int reduc
       return _cross_entropy_backward(g.dy(), g.in(0), g.in(1), g.in(2), g.out(1), g.out(2), g.integer(3), g.integer(4), g.number(5)); }); },
   .non_diff_outputs = 6,
   .shard = {"nll"}, .doc = "Loss of logits [rows, classes] against class indices, the rows' logsumexp and the divisor of mean.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100, 0.0); s(s.t({4, 5}), s.index({4}, 5), s.t({5}, range(0.5, 2)).detach(), 0, 2, 0.1); s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 2, -100, 0.3); } }),
+  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100, 0.0); s(s.t({4, 5}), s.index({4}, 5), s.make({5}, range(0.5, 2), kFloat), 0, 2, 0.1); s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 2, -100, 0.3); } }),
 OP("_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, Tensor logsumexp, Tensor total_weight, int reduction, SymInt ignore_index, float label_smoothing) -> Tensor",
   .types = any_types, .infer = infer_nll_backward, .kernels = {{Cpu, k_ce_backward}},
   .shard = {"nll"}, .doc = "Gradient of _cross_entropy_forward in the logits.",
@@ -290,12 +291,12 @@ OP("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, 
   .forms = Out, .types = any_types, .infer = [](InferCtx& c) { infer_nll(c, false); }, .kernels = {{Cpu, k_nll}},
   .save = {in(0), in(1), in(2), out(1)}, .vjp = [](const Grad& g) { return vjp_nll(g, false); }, .non_diff_outputs = 2,
   .shard = {"nll"}, .doc = "-weight[target] * self[row, target], reduced; also the sum of the weights.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100); s(s.t({4, 5}), s.index({4}, 5), s.t({5}, range(0.5, 2)), 0, 2); s(s.t({5}), s.index({}, 5), std::nullopt, 2, -100); } }),
+  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100); s(s.t({4, 5}), s.index({4}, 5), s.make({5}, range(0.5, 2), s.dtype() == kDouble ? kFloat : s.dtype()), 0, 2); s(s.t({5}), s.index({}, 5), std::nullopt, 2, -100); } }),
 OP("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
   .forms = Out, .types = any_types, .infer = infer_nll_backward, .kernels = {{Cpu, k_nll_backward}},
   .save = {in(2), in(3)}, .vjp = [](const Grad& g) { return vjp_nll_backward(g, false); },
   .shard = {"nll"}, .doc = "Gradient of nll_loss_forward in self.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({}), s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100, s.t({}, range(4, 4))); }),
+  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({}), s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100, s.make({}, range(4, 4), s.dtype() == kDouble ? kFloat : s.dtype())); }),
 OP("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor",
   .forms = Out, .types = any_types,
   .decompose = [](const Args& a) -> Results { return std::get<0>(nll_loss_forward(a.tensor(0), a.tensor(1), a.tensor(2), a.integer(3), a.integer(4))); },
@@ -310,7 +311,7 @@ OP("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? 
   .forms = Out, .types = any_types, .infer = infer_nll_backward, .kernels = {{Cpu, k_nll_backward}},
   .save = {in(2), in(3)}, .vjp = [](const Grad& g) { return vjp_nll_backward(g, true); },
   .shard = {"nll"}, .doc = "Gradient of nll_loss2d_forward in self.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({}), s.t({2, 5, 2, 3}), s.index({2, 2, 3}, 5), std::nullopt, 1, -100, s.t({}, range(12, 12))); }),
+  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({}), s.t({2, 5, 2, 3}), s.index({2, 2, 3}, 5), std::nullopt, 1, -100, s.make({}, range(12, 12), s.dtype() == kDouble ? kFloat : s.dtype())); }),
 OP("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor",
   .forms = Out, .types = any_types,
   .decompose = [](const Args& a) -> Results { return std::get<0>(nll_loss2d_forward(a.tensor(0), a.tensor(1), a.tensor(2), a.integer(3), a.integer(4))); },

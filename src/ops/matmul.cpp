@@ -29,8 +29,8 @@ GemmType gemm_type(DType t) {
     default: throw TypeError(std::string("matrix product: does not take ") + dtype_name(t) + " tensors");
   }
 }
-// Small integers are multiplied in int32 and wrap when they are stored.
-bool is_small_int(DType t) { return t == kUInt8 || t == kInt8 || t == kInt16; }
+// Small integers are multiplied in int32 and wrap when they are stored; bool (addr only) becomes `!= 0`.
+bool is_small_int(DType t) { return t == kBool || t == kUInt8 || t == kInt8 || t == kInt16; }
 
 cpu::GemmScalar factor(const Args& a, const Scalar& v, DType t, const char* what) {
   if (is_integral(t)) {
@@ -348,7 +348,7 @@ OP("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)
   .shard = Shard::einsum("mk,k->m"), .doc = "beta * self + alpha * (mat @ vec).",
   .samples = [](SampleGen& s) { s(s.t({3}), s.t({3, 4}), s.t({4})); s(s.t({}), s.t({3, 4}), s.t({4}), Scalar(2), Scalar(3)); }),
 OP("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-  .forms = InPlace | Out, .types = number_types, .infer = infer_addr, .kernels = {{Cpu, k_addr}}, .accepts_conj = true,
+  .forms = InPlace | Out, .types = all_types, .infer = infer_addr, .kernels = {{Cpu, k_addr}}, .accepts_conj = true,
   .save = {in(1).if_needs(2), in(2).if_needs(1)},
   .vjp = [](const Grad& g) { return grads(
       G(0) { return scaled(g.dy(), g.scalar(3)); },
