@@ -8,7 +8,7 @@ namespace vesta {
 namespace {
 
 using namespace op_block;
-using Sizes = std::vector<SymInt>;
+using Sizes = SymDims;
 
 Sizes sizes_vec(const InferCtx& c, int i) { return {c.sizes(i).begin(), c.sizes(i).end()}; }
 Sizes strides_vec(const InferCtx& c, int i) { return {c.strides(i).begin(), c.strides(i).end()}; }
@@ -40,8 +40,17 @@ Sizes infer_size(const InferCtx& c, IntArrayRef wanted, SymInt numel) {
 }
 
 // Strides of a reshape without copying, or false: each run of old dims that is contiguous in itself is split anew.
-bool view_strides(ArrayRef<SymInt> old_sizes, ArrayRef<SymInt> old_strides, const Sizes& sizes, Sizes& strides) {
-  strides.assign(sizes.size(), 1);
+bool view_strides(const Tensor& t, const Sizes& sizes, Sizes& strides) {
+  ArrayRef<SymInt> old_sizes = InferCtx::sizes_of(t), old_strides = InferCtx::strides_of(t);
+  strides.resize(sizes.size());
+  if (t.impl()->contiguous()) {
+    SymInt step = 1;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      strides[d] = step;
+      if (sizes[d].is_symbolic() || sizes[d].raw() > 1) step *= sizes[d];
+    }
+    return true;
+  }
   SymInt numel = 1;
   for (auto s : old_sizes) numel *= s;
   if (numel == 0) {
@@ -75,16 +84,11 @@ bool view_strides(ArrayRef<SymInt> old_sizes, ArrayRef<SymInt> old_strides, cons
   return v == -1;
 }
 
-SymInt numel_of(const InferCtx& c, int i) {
-  SymInt n = 1;
-  for (auto s : c.sizes(i)) n *= s;
-  return n;
-}
+SymInt numel_of(const InferCtx& c, int i) { return SymInt::from_raw(c.tensor(i).numel()); }
 
 void infer_view(InferCtx& c) {
-  // Contiguous to contiguous is the common case.
   Sizes sizes = infer_size(c, c.ints(1), numel_of(c, 0)), strides;
-  VESTA_CHECK(view_strides(c.sizes(0), c.strides(0), sizes, strides), c.name(),
+  VESTA_CHECK(view_strides(c.tensor(0), sizes, strides), c.name(),
               ": the size is not compatible with the tensor's strides (some dims span memory that is not contiguous); use reshape");
   c.out_view(0, 0, sizes, strides, offset(c));
 }
@@ -216,7 +220,7 @@ void infer_as_strided(InferCtx& c) {
   }
   VESTA_CHECK(at >= 0, c.name(), ": expected a storage offset >= 0");
   const Tensor& t = c.tensor(0);
-  if (t.impl()->storage && !empty)
+  if ((t.impl()->bits & TensorImpl::kHasData) && !empty)
     VESTA_CHECK(extent.raw() >= 0 && uint64_t(extent.raw()) * t.element_size() <= t.impl()->storage->bytes, c.name(), ": the view reaches element ",
                 extent.raw(), ", the storage has ", t.impl()->storage->bytes / t.element_size());
   c.out_view(0, 0, sym(sizes), sym(strides), at);
@@ -269,7 +273,7 @@ void infer_unfold(InferCtx& c) {
 }
 
 // ---- several views ----
-void pieces(InferCtx& c, int d, const std::vector<SymInt>& lengths) {
+void pieces(InferCtx& c, int d, const Sizes& lengths) {
   c.set_count(int(lengths.size()));
   SymInt at = offset(c);
   for (size_t k = 0; k < lengths.size(); ++k) {
@@ -284,7 +288,7 @@ void infer_split(InferCtx& c) {
   int d = c.wrap_dim(c.integer(2, 0), c.dim(0));
   int64_t piece = c.integer(1), size = c.sizes(0)[size_t(d)].as_int();
   VESTA_CHECK(piece >= 0 && (piece > 0 || size == 0), c.name(), ": expected a split size > 0, got ", piece);
-  std::vector<SymInt> lengths;
+  Sizes lengths;
   for (int64_t at = 0; at < size; at += piece) lengths.push_back(std::min(piece, size - at));
   if (lengths.empty()) lengths.push_back(0);
   pieces(c, d, lengths);
@@ -465,13 +469,13 @@ OP("reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
   .types = any_types, .accepts_conj = true,
   .decompose = [](const Args& a) -> Results {
       const Tensor& t = a.tensor(0);
-      std::vector<SymInt> sizes(a.ints(1).begin(), a.ints(1).end()), strides;
+      Sizes sizes(a.ints(1).begin(), a.ints(1).end()), strides;
       SymInt known = 1, numel = 1;
       int unknown = -1;
       for (auto d : t.sizes()) numel *= SymInt(d);
       for (size_t d = 0; d < sizes.size(); ++d) { if (sizes[d] == -1) unknown = int(d); else known *= sizes[d]; }
       if (unknown >= 0 && !(known == 0)) sizes[size_t(unknown)] = numel / known;
-      bool view = view_strides(InferCtx::sizes_of(t), InferCtx::strides_of(t), sizes, strides);
+      bool view = view_strides(t, sizes, strides);
       return view ? t.view(a.ints(1)) : t.clone(MemoryFormat::Contiguous).view(a.ints(1)); },
   .shard = Shard::view(), .doc = "view where possible, else a contiguous copy.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), std::vector<int64_t>{2, -1}); s(s.t({3, 4}).transpose(0, 1), std::vector<int64_t>{12}); }),
