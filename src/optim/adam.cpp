@@ -1,6 +1,4 @@
 // Adam and AdamW: one rule, with the weight decay inside the gradient or apart from it.
-#include <cmath>
-
 #include "vesta/ops.h"
 #include "vesta/optim.h"
 
@@ -41,33 +39,18 @@ Tensor make_adam_slot(size_t slot, const Tensor& param) {
   return zeros_like(param, TensorOptions(narrow ? kFloat32 : param.dtype()));
 }
 
+// One multi-tensor operator a step; step counts and the rate go in as tensors, so a captured step stays right.
 template <class Options>
-void adam(const Options& o, std::vector<Tensor>& params, const std::vector<Tensor>& grads,
+void adam(const Options& o, std::vector<Tensor>& params, std::vector<Tensor>& grads,
           std::vector<std::vector<Tensor>>& state, bool decoupled) {
   const auto [beta1, beta2] = o.betas();
-  const Tensor& lr = o.lr_tensor();
-  for (size_t i = 0; i < params.size(); ++i) {
-    Tensor& param = params[i];
-    Tensor &step = state[kStep][i], &exp_avg = state[kExpAvg][i], &exp_avg_sq = state[kExpAvgSq][i];
-    Tensor grad = grads[i].to(exp_avg.dtype());
-    if (o.maximize()) grad = -grad;
-    step.add_(1);
-    if (o.weight_decay() != 0) {
-      if (decoupled) param.mul_(1 - lr * o.weight_decay());
-      else grad = grad.add(param, o.weight_decay());
-    }
-    // 1 - beta^step in double: for beta2 = 0.999 and small steps float would lose three digits.
-    const Tensor steps = step.to(kFloat64);
-    const Tensor correction1 = 1 - exp(steps * std::log(beta1)), correction2 = 1 - exp(steps * std::log(beta2));
-    exp_avg.lerp_(grad, 1 - beta1);
-    exp_avg_sq.mul_(beta2).addcmul_(grad, grad, 1 - beta2);
-    Tensor second = exp_avg_sq;
-    if (o.amsgrad()) {
-      Tensor& largest = state[kMaxExpAvgSq][i];
-      largest.copy_(maximum(largest, exp_avg_sq));
-      second = largest;
-    }
-    param.sub_(exp_avg / (second.sqrt() / correction2.sqrt() + o.eps()) * (lr / correction1));
+  for (Tensor& step : state[kStep]) step.add_(1);
+  if (decoupled) {
+    _fused_adamw_(params, grads, state[kExpAvg], state[kExpAvgSq], state[kMaxExpAvgSq], state[kStep], o.lr_tensor(),
+                  beta1, beta2, o.weight_decay(), o.eps(), o.amsgrad(), o.maximize());
+  } else {
+    _fused_adam_(params, grads, state[kExpAvg], state[kExpAvgSq], state[kMaxExpAvgSq], state[kStep], o.lr_tensor(),
+                 beta1, beta2, o.weight_decay(), o.eps(), o.amsgrad(), o.maximize());
   }
 }
 

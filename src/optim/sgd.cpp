@@ -40,23 +40,22 @@ Tensor SGD::make_slot(size_t slot, const Tensor& param) const {
 void SGD::update(const OptimizerOptions& options, Update& u) {
   const auto& o = static_cast<const SGDOptions&>(options);
   const Tensor& lr = o.lr_tensor();
+  if (o.momentum() == 0 || o.dampening() == 0) {
+    // A buffer of zeros makes the first step like all others.
+    _fused_sgd_(u.params, u.grads, u.state[kMomentum], o.weight_decay(), o.momentum(), lr, o.dampening(), o.nesterov(),
+                o.maximize(), /*is_first_step=*/false);
+    return;
+  }
+  // The first gradient enters the buffer undamped. Which step is the first is read from a tensor, where a captured step
+  // sees it change; the fused operator takes a C++ bool.
   for (size_t i = 0; i < u.params.size(); ++i) {
-    Tensor& param = u.params[i];
+    Tensor &param = u.params[i], &buffer = u.state[kMomentum][i], &step = u.state[kStep][i];
     Tensor grad = o.maximize() ? -u.grads[i] : u.grads[i];
     if (o.weight_decay() != 0) grad = grad.add(param, o.weight_decay());
-    if (o.momentum() != 0) {
-      Tensor& buffer = u.state[kMomentum][i];
-      // A buffer of zeros makes the first step the same as the others, except where the gradient is damped.
-      Tensor damped = grad;
-      if (o.dampening() != 0) {
-        Tensor& step = u.state[kStep][i];
-        damped = grad * where(step.eq(0), 1.0, 1 - o.dampening() + zeros_like(step));
-        step.add_(1);
-      }
-      buffer.mul_(o.momentum()).add_(damped);
-      grad = o.nesterov() ? grad.add(buffer, o.momentum()) : buffer;
-    }
-    param.sub_(grad * lr);
+    const Tensor share = 1 - step.ne(0).to(kFloat32) * o.dampening();
+    step.add_(1);
+    buffer.mul_(o.momentum()).add_(grad * share);
+    param.sub_(buffer * lr);
   }
 }
 
