@@ -46,9 +46,9 @@ class Checker : public testing::Test {
     std::string pattern = (fs::temp_directory_path() / "vesta_test_XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
-    Tensor a = arange(6, kFloat32), ints = arange(3, kInt64);
+    Tensor a = arange(6, kFloat32), ints = arange(4, kInt64);
     save_safetensors(folder_ + "/x.safetensors",
-                     {{"a", a}, {"twice", a * 2}, {"ones", ones({6})}, {"twos", full({6}, 2)}, {"near", a * 2 + 1e-3}, {"double", (a * 2).to(kFloat64)},
+                     {{"a", a}, {"twice", a * 2}, {"ones", ones({6})}, {"twos", ones({6}) * 2}, {"near", a * 2 + 1e-3}, {"double", (a * 2).to(kFloat64)},
                       {"long", arange(7, kFloat32) * 2}, {"ints", ints}, {"square", (a.slice(0, 0, 4) * 2).view({2, 2}).t().contiguous()},
                       {"z", a.view({3, 2})}, {"zz", (a * 2).view({3, 2})}, {"nan", full({6}, NAN)}});
   }
