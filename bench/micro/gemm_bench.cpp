@@ -108,6 +108,10 @@ struct Peers {
       symbol(lib, "cblas_sgemm", cblas_sgemm);
       symbol(lib, "cblas_dgemm", cblas_dgemm);
       symbol(lib, "openblas_set_num_threads", blas_threads);
+      // It starts its threads at the first call; afterwards ours are pinned, and they would inherit that.
+      std::vector<float> x(256 * 256), y(256 * 256);
+      if (blas_threads) blas_threads(2);
+      if (cblas_sgemm) cblas_sgemm(101, 111, 111, 256, 256, 256, 1, x.data(), 256, x.data(), 256, 0, y.data(), 256);
     }
   }
   void threads(int n) {
@@ -278,13 +282,15 @@ struct Bench {
 
   void report(const std::string& name, double work, const char* unit, double top, const std::string& peer,
               const std::function<void()>& ours, const std::function<void()>& theirs) {
-    // A sample lasts 8 ms or more; the pause lets the other side's spinning threads fall asleep.
+    // A sample lasts 8 ms or more. The pause lets the other side's spinning threads fall asleep: libgomp's spin for
+    // milliseconds, OpenBLAS's for some 20.
+    const useconds_t wait = peer == "OpenBLAS" ? 40000 : 10000;
     ours();
     const double once = std::max(1e-8, sample(ours, 2));
     const int count = std::max(1, static_cast<int>(8e-3 / once));
     std::vector<double> mine, other, ratio;
     for (int i = 0; i < options.pairs; ++i) {
-      const auto pause = [] { usleep(3000); };
+      const auto pause = [wait] { usleep(wait); };
       double a, b = 0;
       if (i % 2) {
         if (theirs) b = sample(theirs, count), pause();
@@ -312,7 +318,8 @@ struct Bench {
   }
 
   // form: NN, NT or TN as in BLAS (which operand is stored transposed).
-  void one(GemmType type, int64_t m, int64_t n, int64_t k, int threads, const char* form = "NN") {
+  void one(GemmType type, int64_t m, int64_t n, int64_t k, int threads, const char* form = "NN",
+           bool training = false) {
     static const char* names[] = {"f32", "f64", "f16", "bf16"};
     const std::string name = std::string(names[static_cast<int>(type)]) + " " + std::to_string(m) + "x" +
                              std::to_string(n) + "x" + std::to_string(k) + " " + form + " " + std::to_string(threads) +
@@ -370,7 +377,8 @@ struct Bench {
     }
     const auto i = [](int64_t v) { return static_cast<int>(v); };
     constexpr int kRowMajor = 101, kNo = 111, kYes = 112;
-    if (options.peers && type == GemmType::F32 && peers.cblas_sgemm) {
+    // Training shapes go without OpenBLAS: its pauses are long.
+    if (options.peers && type == GemmType::F32 && peers.cblas_sgemm && !training) {
       report(name, work, "GFLOP/s", top, "OpenBLAS", ours, [&] {
         peers.cblas_sgemm(kRowMajor, ta ? kYes : kNo, tb ? kYes : kNo, i(m), i(n), i(k), 1, fa, i(lda), fb, i(ldb), 0,
                           fc, i(n));
@@ -415,9 +423,9 @@ struct Bench {
     };
     for (Linear l : {Linear{768, 128, 384}, {768, 128, 128}, {768, 128, 512}, {768, 512, 128}, {768, 128, 256},
                      {2048, 384, 1152}, {2048, 384, 384}, {2048, 384, 1536}, {2048, 1536, 384}, {2048, 384, 256}}) {
-      one(GemmType::F32, l.rows, l.out, l.in, 2, "NT");
-      one(GemmType::F32, l.rows, l.in, l.out, 2, "NN");
-      one(GemmType::F32, l.out, l.in, l.rows, 2, "TN");
+      one(GemmType::F32, l.rows, l.out, l.in, 2, "NT", true);
+      one(GemmType::F32, l.rows, l.in, l.out, 2, "NN", true);
+      one(GemmType::F32, l.out, l.in, l.rows, 2, "TN", true);
     }
   }
 };

@@ -247,6 +247,7 @@ struct OpDef {
   InferFn infer = nullptr;            // absent: pointwise broadcast, or through decompose
   ScalarDef scalar{};                 // one of scalar / kernels / decompose defines the op
   bool check_divisor = false;         // integer operands: ValueError where the last input holds a zero
+  void (*check)(const Args&) = nullptr;  // scalar texts: throws where arguments make no sense beyond shapes and dtypes
   KernelList kernels{};
   bool accepts_conj = false;          // handles lazy conjugation itself
   DecomposeFn decompose = nullptr;

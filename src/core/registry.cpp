@@ -74,6 +74,7 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
   op.form = form;
   op.schema = schema;
   op.name = schema.full_name();
+  op.schema_text = schema.str();
   VESTA_CHECK(schema.args.size() <= 32, op.name, ": expected at most 32 arguments");
   op.num_args = uint8_t(schema.args.size());
   op.num_outs = uint8_t(schema.results.size());
@@ -120,8 +121,8 @@ void add_op(const OpDef& def, const Schema& schema, OpForm form, const ScalarLoo
   op.functional = form == OpForm::Functional ? op.id : functional;
   VESTA_CHECK(r.by_name.emplace(op.name, &op).second, "register_ops: ", op.name, " is registered already");
   if (op.id < std::size(kGeneratedSchemas))
-    VESTA_CHECK_AS(InternalError, op.schema.str() == kGeneratedSchemas[op.id], "register_ops: built-in op ", op.id,
-                   " is ", op.schema.str(), " but the generated headers say ", kGeneratedSchemas[op.id]);
+    VESTA_CHECK_AS(InternalError, op.schema_text == kGeneratedSchemas[op.id], "register_ops: built-in op ", op.id,
+                   " is ", op.schema_text, " but the generated headers say ", kGeneratedSchemas[op.id]);
   r.ops.push_back(&op);
 }
 
@@ -139,6 +140,46 @@ void add_family(const OpFamily& family) {
 }
 
 }  // namespace
+
+namespace {
+bool kind_fits(const SchemaArg& a, const Value& v) {
+  bool number = v.kind >= ValueKind::Bool && v.kind <= ValueKind::Complex;
+  if (v.is_none()) return a.optional || a.has_default;
+  if (a.list) {
+    switch (a.type) {
+      case ArgType::Tensor: return v.kind == ValueKind::TensorList;
+      case ArgType::Int: return v.kind == ValueKind::IntList;
+      case ArgType::Float: return v.kind == ValueKind::FloatList;
+      case ArgType::Bool: return v.kind == ValueKind::BoolList;
+      default: return v.kind == ValueKind::ScalarList;
+    }
+  }
+  switch (a.type) {
+    case ArgType::Tensor: return v.kind == ValueKind::Tensor;
+    case ArgType::Scalar: return number;
+    case ArgType::Int: return v.kind == ValueKind::Int;
+    case ArgType::Float: return v.kind == ValueKind::Float || v.kind == ValueKind::Int;
+    case ArgType::Bool: return v.kind == ValueKind::Bool;
+    case ArgType::String: return v.kind == ValueKind::String;
+    case ArgType::DType: return v.kind == ValueKind::DType;
+    case ArgType::Device: return v.kind == ValueKind::Device;
+    case ArgType::Layout: return v.kind == ValueKind::Layout;
+    case ArgType::MemoryFormat: return v.kind == ValueKind::MemoryFormat;
+    case ArgType::Generator: return v.kind == ValueKind::Generator;
+  }
+  return false;
+}
+}  // namespace
+
+void check_arguments(const Op& op, const Value* args) {
+  for (int i = 0; i < op.num_args; ++i) {
+    const SchemaArg& a = op.schema.args[size_t(i)];
+    VESTA_CHECK_AS(TypeError, kind_fits(a, args[i]), op.name, ": argument ", a.name, " has the wrong kind: got ", value_text(args[i]));
+    // Lists of tensors may hold no undefined entries unless the schema says so ("Tensor?[]").
+    if (args[i].kind == ValueKind::TensorList && !a.optional_items)
+      for (auto& t : args[i].tensors()) VESTA_CHECK_AS(TypeError, t.defined(), op.name, ": argument ", a.name, " holds an undefined tensor");
+  }
+}
 
 void set_registry_hooks(const RegistryHooks& hooks) { registry().hooks = hooks; }
 

@@ -39,8 +39,8 @@ struct Op {
 
   Schema schema;
   std::string name;               // "add.Tensor"
+  std::string schema_text;        // the whole schema, of this form
   std::vector<Value> defaults;    // by argument; None where there is none
-  std::string storage_of_defaults;
   const char* family = "";
 };
 
@@ -49,6 +49,9 @@ inline const Op& op_of(uint16_t id) { return op_of(OpId(id)); }
 // Null where no such operator is registered. "add.Tensor", "add_.Tensor", "relu" (the empty overload).
 const Op* find_op(std::string_view name_and_overload);
 const std::vector<const Op*>& all_ops();
+
+// Throws TypeError where a value's kind does not fit its schema argument. Typed C++ wrappers need no such check.
+void check_arguments(const Op& op, const Value* args);
 
 // What core cannot know, set once by init(): the driver of scalar texts, the registration of built-in families.
 using EagerFn = void (*)(const Op&, const Value*, Value*);

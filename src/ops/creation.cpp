@@ -131,13 +131,15 @@ void k_zero_(const KernelCtx& k) {
 }
 
 // ---- arange ----
-int64_t arange_length(const Args& a, const Scalar& start, const Scalar& end, const Scalar& step, bool integral) {
+// As PyTorch counts: an int64 result truncates all three first, other integers only the values.
+int64_t arange_length(const Args& a, Scalar start, Scalar end, Scalar step, DType dtype) {
+  if (dtype == kLong) start = start.toLong(), end = end.toLong(), step = step.toLong();
   double s = start.toDouble(), e = end.toDouble(), d = step.toDouble();
   VESTA_CHECK(d != 0, a.name(), ": expected a step other than 0");
   VESTA_CHECK(std::isfinite(s) && std::isfinite(e), a.name(), ": expected finite bounds, got ", s, " and ", e);
   VESTA_CHECK((d > 0 && e >= s) || (d < 0 && e <= s), a.name(), ": the bounds ", s, " and ", e, " do not fit the sign of step ", d);
   double n;
-  if (integral && start.isIntegral() && end.isIntegral() && step.isIntegral()) {
+  if (is_integral(dtype, true) && start.isIntegral() && end.isIntegral() && step.isIntegral()) {
     int64_t si = start.toLong(), ei = end.toLong(), di = step.toLong();
     n = double((ei - si + di + (di > 0 ? -1 : 1)) / di);
   } else {
@@ -154,17 +156,16 @@ DType arange_dtype(const Args& a, int dtype_at, std::initializer_list<Scalar> bo
 void infer_arange(InferCtx& c) {
   Scalar start = c.scalar(0), end = c.scalar(1), step = c.scalar(2);
   DType t = arange_dtype(c, 3, {start, end, step});
-  c.out(0, {SymInt(arange_length(c, start, end, step, is_integral(t, true)))}, t, c.device(5));
+  c.out(0, {SymInt(arange_length(c, start, end, step, t))}, t, c.device(5));
 }
 void k_arange(const KernelCtx& k) {
   Tensor& out = k.out();
   int64_t n = out.numel();
   if (is_integral(out.dtype(), true)) {
     Tensor t = out.dtype() == kLong ? out : empty_cpu({n}, kLong);
-    int64_t s = k.scalar(0).toLong(), d = k.scalar(2).isIntegral() ? k.scalar(2).toLong() : 0;
-    double sd = k.scalar(0).toDouble(), dd = k.scalar(2).toDouble();
+    int64_t s = k.scalar(0).toLong(), d = k.scalar(2).toLong();
     auto* p = t.data_ptr<int64_t>();
-    for (int64_t i = 0; i < n; ++i) p[i] = d ? s + i * d : int64_t(sd + double(i) * dd);
+    for (int64_t i = 0; i < n; ++i) p[i] = s + i * d;
     if (!t.is_same(out)) cpu::copy_elements(out, t);
   } else {
     Tensor t = out.dtype() == kDouble ? out : empty_cpu({n}, kDouble);

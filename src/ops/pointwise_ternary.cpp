@@ -53,6 +53,10 @@ OP("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
   .decompose = [](const Args& a) -> Results {
       VESTA_CHECK(a.tensor(2).dim() == 0, "masked_fill: expected a 0-dim value, got ", a.tensor(2).dim(), " dims");
       VESTA_CHECK_AS(TypeError, a.tensor(1).dtype() == kBool, "masked_fill: expected a bool mask, got ", dtype_name(a.tensor(1).dtype()));
+      // Numbers with an imaginary part have no real value.
+      if (a.tensor(2).is_complex() && !a.tensor(0).is_complex())
+        VESTA_CHECK(a.tensor(2).detach().item().toComplexDouble().imag() == 0, "masked_fill: value ", a.tensor(2).detach().item().str(),
+                    " cannot be converted to ", dtype_name(a.tensor(0).dtype()));
       return _where(a.tensor(1), a.tensor(2).to(a.tensor(0).dtype()), a.tensor(0)); },
   .shard = Shard::pointwise(), .doc = "value (0-dim) where mask is true, else self.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.mask({3, 4}), s.t({})); }),

@@ -332,6 +332,7 @@ bool try_fast(const Op& op, const Value* args, Value* outs) {
 }  // namespace
 
 void pointwise(const Op& op, const Value* args, Value* outs) {
+  if (op.def->check) [[unlikely]] op.def->check(Args(op, args));
   if (try_fast(op, args, outs)) [[likely]] return;
   general(op, args, outs);
 }
