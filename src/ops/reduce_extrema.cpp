@@ -1,6 +1,7 @@
 // Reductions that pick: amax, amin, max, min, argmax, argmin, aminmax, and the logical any and all.
 #include <algorithm>
 
+#include "core/registry.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/elem.h"

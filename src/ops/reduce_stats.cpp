@@ -120,7 +120,7 @@ Tensor var_gradient(const Grad& g, const Tensor& dy) {
   auto dims = wrapped_dims(g, g.value(1), x.dim());
   Tensor centered = x - (x.dim() ? x.mean(dims, true) : x);
   Tensor up = unreduce(g, dy, g.sizes(0), g.value(1), g.flag(3));
-  if (dof <= 0) return up * where(centered == 0, Scalar(std::numeric_limits<double>::quiet_NaN()), Scalar(kInf)).to(dy.dtype());
+  if (dof <= 0) return up * full_like(centered, kInf).masked_fill(centered == 0, std::numeric_limits<double>::quiet_NaN());
   return up * centered * (2 / dof);
 }
 Tensor std_gradient(const Grad& g, const Tensor& dy, const Tensor& result) {
