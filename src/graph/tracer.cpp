@@ -189,6 +189,9 @@ void interpret(const Op& op, const Value* args, Value* outs, uint32_t) {
     // A tensor without data outside of a trace: shapes only.
     return op.eager(op, args, outs);
   }
+  // Lazy conjugation is a bit on the tensor, which a recorded call cannot carry: it is carried out instead.
+  static const Op *const lazy_conj = find_op("_conj"), *const conj = find_op("conj_physical");
+  if (&op == lazy_conj) return tracer->record(*conj, args, outs);
   if (op.def->decompose && !op.def->kernels.find(DeviceType::CPU) && !op.def->scalar.classes) {
     // Compositions are recorded by their parts.
     Results r = op.def->decompose(Args(op, args));

@@ -54,7 +54,7 @@ OP("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
   .types   = number_types,
   .scalar  = SCALAR_FOR(Floats | Complexes | Ints, y - alpha * x, alpha),
   .vjp     = [](const Grad& g) { return grads(G(0) { return g.dy() * (-g.scalar(2)).conj(); }, G(1) { return g.dy(); }); },
-  .shard   = {"pw-add"},
+  .shard   = Shard::pointwise(),
   .doc     = "other - alpha * self.",
   .samples = [](SampleGen& s) { s.binary(); }),
 

@@ -104,7 +104,7 @@ OP("sum_to_size(Tensor self, int[] size) -> Tensor",
       }
       Tensor r = dims.empty() && !want.empty() ? t : sum(t, dims, true);
       return lead > 0 ? r.view(want) : r; },
-  .shard = {"replicate"}, .doc = "Sums the dims that broadcasting from `size` would have repeated.",
+  .shard = {"decomp"}, .doc = "Sums the dims that broadcasting from `size` would have repeated.",
   .samples = [](SampleGen& s) { s(s.t({2, 3, 4}), std::vector<int64_t>{3, 1}); s(s.t({3, 4}), std::vector<int64_t>{}); }),
 };
 

@@ -409,7 +409,7 @@ OP("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"
   .types = any_types, .infer = infer_diagonal, .accepts_conj = true,
   .vjp = [](const Grad& g) { return grads(G(0) { Tensor full = zeros(g.sizes(0), g.dy().options());
                                                  full.diagonal(g.integer(1), g.integer(2), g.integer(3)).copy_(g.dy()); return full; }); },
-  .shard = Shard::view(), .doc = "The diagonal of two dims, as the last dim.",
+  .shard = Shard::replicate(), .doc = "The diagonal of two dims, as the last dim.",
   .samples = [](SampleGen& s) { s(s.t({3, 4})); s(s.t({3, 4}), 1); s(s.t({2, 3, 4}), -1, 1, 2); }),
 OP("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
   .types = any_types, .infer = infer_unfold, .accepts_conj = true,
@@ -420,7 +420,7 @@ OP("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
       // Windows overlap where step < size: add them one by one.
       for (int64_t k = 0; k < windows; ++k) full.slice(d, k * g.integer(3), k * g.integer(3) + g.integer(2)).add_(g.dy().select(d, k).movedim(-1, d));
       return full; }); },
-  .shard = {"replicate"}, .doc = "Sliding windows of a dim, as a new last dim.",
+  .shard = {"shard-exceptdim"}, .doc = "Sliding windows of a dim, as a new last dim.",
   .samples = [](SampleGen& s) { s(s.t({5, 3}), 0, 2, 1); s(s.t({5, 3}), 0, 2, 3); }),
 OP("split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",
   .types = any_types, .infer = infer_split, .accepts_conj = true,
@@ -448,7 +448,7 @@ OP("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
       one.erase(one.begin() + d);
       std::vector<std::vector<int64_t>> sizes(size_t(g.sizes(0)[size_t(d)]), one);
       return stack(materialized(g, int(sizes.size()), sizes), d); }); },
-  .shard = {"split"}, .doc = "All indices of a dim, as separate tensors.",
+  .shard = {"select"}, .doc = "All indices of a dim, as separate tensors.",
   .samples = [](SampleGen& s) { s(s.t({3, 2})); s(s.t({3, 2}), 1); }),
 
 // ---- backward helpers and compositions ----
@@ -456,14 +456,14 @@ OP("select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -
   .types = any_types,
   .decompose = [](const Args& a) -> Results { Tensor full = zeros(a.ints(1), a.tensor(0).options()); full.select(a.integer(2), a.integer(3)).copy_(a.tensor(0)); return full; },
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().select(g.integer(2), g.integer(3)); }); },
-  .shard = {"replicate"}, .doc = "Gradient of select: grad_output at one index, zeros elsewhere.",
+  .shard = {"slice"}, .doc = "Gradient of select: grad_output at one index, zeros elsewhere.",
   .samples = [](SampleGen& s) { s(s.t({4}), std::vector<int64_t>{3, 4}, 0, 1); }),
 OP("slice_backward(Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step) -> Tensor",
   .types = any_types,
   .decompose = [](const Args& a) -> Results { Tensor full = zeros(a.ints(1), a.tensor(0).options());
       full.slice(a.integer(2), a.integer(3), a.integer(4), a.integer(5)).copy_(a.tensor(0)); return full; },
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().slice(g.integer(2), g.integer(3), g.integer(4), g.integer(5)); }); },
-  .shard = {"replicate"}, .doc = "Gradient of slice: grad_output in the slice, zeros elsewhere.",
+  .shard = {"slice"}, .doc = "Gradient of slice: grad_output in the slice, zeros elsewhere.",
   .samples = [](SampleGen& s) { s(s.t({2, 4}), std::vector<int64_t>{5, 4}, 0, 1, 4, 2); }),
 OP("reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
   .types = any_types, .accepts_conj = true,

@@ -26,7 +26,7 @@ void* gemm_scratch(GemmBuffer which, size_t bytes) {
     const size_t step = bytes < prim::kHugePageBytes ? prim::page_bytes() : prim::kHugePageBytes;
     const size_t want = (bytes + bytes / 2 + step - 1) / step * step;
     buffer = Buffer(nullptr, Unmap{});
-    void* pages = prim::map_pages(want);
+    void* pages = prim::map_pages(want, step, step == prim::kHugePageBytes);
     VESTA_CHECK_AS(OutOfMemory, pages, "gemm: could not allocate ", want, " bytes of scratch");
     buffer = Buffer(pages, Unmap{want});
   }
