@@ -334,6 +334,23 @@ OP("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tenso
       return ((x / nx) * (y / ny)).sum({dim}); },
   .shard = {"loss-red"}, .doc = "Cosine of the angle between vectors along dim.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); s(s.t({3, 4}), s.t({4}), -1); }),
+OP("pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
+  .types = loss_types,
+  .decompose = [](const Args& a) -> Results {
+      int64_t dim = std::max(a.tensor(0).dim(), a.tensor(1).dim()) - 1;
+      return norm(a.tensor(0) - a.tensor(1) + a.number(3), std::optional<Scalar>(a.scalar(2)), IntArrayRef(&dim, 1), a.flag(4)); },
+  .shard = {"loss-red"}, .doc = "p-norm over the last dim of x1 - x2 + eps.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); s(s.t({3, 4}), s.t({4}), 1.0, 1e-6, true); }),
+OP("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",
+  .types = loss_types,
+  .decompose = [](const Args& a) -> Results {
+      double p = a.number(4), eps = a.number(5);
+      VESTA_CHECK(a.tensor(0).dim() == a.tensor(1).dim() && a.tensor(1).dim() == a.tensor(2).dim(), "triplet_margin_loss: expected anchor, positive and negative of equally many dims");
+      Tensor near_ = pairwise_distance(a.tensor(0), a.tensor(1), p, eps), far_ = pairwise_distance(a.tensor(0), a.tensor(2), p, eps);
+      if (a.flag(6)) far_ = minimum(far_, pairwise_distance(a.tensor(1), a.tensor(2), p, eps));
+      return reduce(a, (near_ - far_ + a.number(3)).clamp_min(0), a.integer(7)); },
+  .shard = {"loss-red"}, .doc = "max(0, d(anchor, positive) - d(anchor, negative) + margin), reduced.",
+  .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}), 1.0, 2.0, 1e-6, r == 1, r); }),
 };
 
 }  // namespace
