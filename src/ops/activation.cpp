@@ -133,6 +133,11 @@ OP("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Sca
       double lower = a.number(3), upper = a.number(4);
       if (a.flag(5) && upper - lower > 1e-6) return a.tensor(0) * a.tensor(2);
       return leaky_relu_backward(a.tensor(0), a.tensor(1), (lower + upper) / 2, a.flag(6)); },
+  .save = {in(0).if_needs(2), in(1), in(2).if_needs(0)},
+  .vjp = [](const Grad& g) {
+      bool noisy = g.flag(5) && g.number(4) - g.number(3) > 1e-6;
+      return grads(G(0) { return noisy ? g.dy() * g.in(2) : leaky_relu_backward(g.dy(), g.in(1), (g.number(3) + g.number(4)) / 2, g.flag(6)); },
+                   G(1) { return zeros_like(g.dy()); }, G(2) { return noisy ? g.dy() * g.in(0) : zeros_like(g.dy()); }); },
   .shard = Shard::pointwise(), .doc = "Gradient of rrelu: times noise in training, else that of leaky_relu with the mean slope.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}, range(1, 2)), Scalar(0.1), Scalar(0.3), true, false);
                                 s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}, range(1, 2)), Scalar(0.1), Scalar(0.3), false, false); }),
@@ -256,22 +261,28 @@ OP("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
   .forms = Out, .types = activation_types,
   .scalar = SCALAR2((log_sigmoid_(x)), (exp_(-abs_(x)))),
   .save = {in(0), out(1)},
-  .vjp = [](const Grad& g) { return grads(G(0) { return log_sigmoid_backward(g.dy(), g.in(0), g.out(1)); }); },
-  .non_diff_outputs = 2,
+  .vjp = [](const Grad& g) { return grads(G(0) {
+      Tensor d = g.dy(0).defined() ? log_sigmoid_backward(g.dy(0), g.in(0), g.out(1)) : Tensor();
+      if (!g.dy(1).defined()) return d;
+      Tensor e = -g.dy(1) * g.out(1) * sgn(g.in(0));
+      return d.defined() ? d + e : e; }); },
   .shard = Shard::pointwise(), .doc = "log(sigmoid(self)), and exp(-|self|) for the gradient.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
   .forms = Out, .types = activation_types,
-  .scalar = SCALAR(x * (where_(y < T(0), T(1), T(0)) - where_(y < T(0), T(1), T(-1)) * (z / (T(1) + z)))),
+  // From self alone: sigmoid is as cheap as using the buffer, and gradients of gradients then have one path.
+  .scalar = SCALAR(x * sigmoid_(-y)),
   .save = {in(0).if_needs(1), in(1)},
-  .vjp = [](const Grad& g) { return grads( // buffer is a function of self: its share is already in self's
+  .vjp = [](const Grad& g) { return grads(
       G(0) { return g.dy() * sigmoid(-g.in(1)); },
       G(1) { Tensor s = sigmoid(g.in(1)); return -g.dy() * g.in(0) * s * (1 - s); }); },
-  .shard = Shard::pointwise(), .doc = "Gradient of log_sigmoid.",
+  .shard = Shard::pointwise(), .doc = "Gradient of log_sigmoid; buffer is not read.",
   .samples = [](SampleGen& s) { Tensor x = s.t({3, 4}); s(s.t({3, 4}), x, (-x.abs()).exp()); }),
 OP("log_sigmoid(Tensor self) -> Tensor",
   .forms = Out, .types = activation_types,
-  .decompose = [](const Args& a) -> Results { return std::get<0>(log_sigmoid_forward(a.tensor(0))); },
+  .scalar = SCALAR(log_sigmoid_(x)),
+  .save = {in(0)},
+  .vjp = [](const Grad& g) { return grads(G(0) { return log_sigmoid_backward(g.dy(), g.in(0), g.in(0)); }); },
   .shard = Shard::pointwise(), .doc = "log(sigmoid(self)).",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 

@@ -10,4 +10,10 @@ inline Tensor number_beside(const Scalar& v, const Tensor& other) {
   return scalar_tensor(v, other.options().dtype(result_type(other, v)));
 }
 
+// The same for operators whose integer operands become floating: integers would wrap in an unsigned type first.
+inline Tensor float_number_beside(const Scalar& v, const Tensor& other) {
+  DType t = result_type(other, v);
+  return scalar_tensor(v, other.options().dtype(is_integral(t, true) ? get_default_dtype() : t));
+}
+
 }  // namespace vesta
