@@ -5,6 +5,7 @@
 #include "base/cpu_isa.h"
 #include "core/call.h"
 #include "core/registry.h"
+#include "graph/tracer.h"
 #include "kernels/cpu/pointwise.h"
 
 namespace vesta {
@@ -23,6 +24,7 @@ void init() {
     hooks.cpu_level = std::min(int(cpu_isa()), 2);
     set_registry_hooks(hooks);
     set_interpreter(TensorImpl::kAutograd, autograd::interpret);
+    set_interpreter(TensorImpl::kTrace, graph::interpret);
 #define VESTA_FAMILY_ENTRY(name) register_ops(families::name());
 #include "gen/families.inc"
 #undef VESTA_FAMILY_ENTRY

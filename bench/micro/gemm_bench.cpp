@@ -4,6 +4,8 @@
 // A third of the square cases is drawn from the seed. The peers are loaded with dlopen: missing ones give no line. For
 // oneDNN f32 both dnnl_sgemm and the matmul primitive with pre-packed weights (tag any) are timed.
 #include <dlfcn.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -106,6 +108,10 @@ struct Peers {
       symbol(lib, "cblas_sgemm", cblas_sgemm);
       symbol(lib, "cblas_dgemm", cblas_dgemm);
       symbol(lib, "openblas_set_num_threads", blas_threads);
+      // It starts its threads at the first call; afterwards ours are pinned, and they would inherit that.
+      std::vector<float> x(256 * 256), y(256 * 256);
+      if (blas_threads) blas_threads(2);
+      if (cblas_sgemm) cblas_sgemm(101, 111, 111, 256, 256, 256, 1, x.data(), 256, x.data(), 256, 0, y.data(), 256);
     }
   }
   void threads(int n) {
@@ -196,6 +202,26 @@ double peak_of(int threads) {
   return sum;
 }
 
+// One thread a core, ours and (OMP_PROC_BIND in main) the peer's: left alone, this kernel often wakes a worker on its
+// caller's core and leaves it there for a millisecond.
+void set_threads(int threads) {
+  vesta::set_num_threads(threads);
+  const auto pin = [](int core) {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    CPU_SET(core, &mask);
+    sched_setaffinity(0, sizeof mask, &mask);
+  };
+  pin(0);
+  for (int repeat = 0; threads > 1 && repeat < 6; ++repeat)
+    vesta::parallel_for(0, 4 * threads, 1, [&](int64_t, int64_t) {
+      pin(vesta::thread_index());
+      const double start = now();
+      while (now() - start < 1e-3) {
+      }
+    });
+}
+
 struct Options {
   uint64_t seed = 7;
   int pairs = 11;
@@ -256,13 +282,15 @@ struct Bench {
 
   void report(const std::string& name, double work, const char* unit, double top, const std::string& peer,
               const std::function<void()>& ours, const std::function<void()>& theirs) {
-    // A sample lasts 8 ms or more; the pause lets the other side's spinning threads fall asleep.
+    // A sample lasts 8 ms or more. The pause lets the other side's spinning threads fall asleep: libgomp's spin for
+    // milliseconds, OpenBLAS's for some 20.
+    const useconds_t wait = peer == "OpenBLAS" ? 40000 : 10000;
     ours();
     const double once = std::max(1e-8, sample(ours, 2));
     const int count = std::max(1, static_cast<int>(8e-3 / once));
     std::vector<double> mine, other, ratio;
     for (int i = 0; i < options.pairs; ++i) {
-      const auto pause = [] { usleep(3000); };
+      const auto pause = [wait] { usleep(wait); };
       double a, b = 0;
       if (i % 2) {
         if (theirs) b = sample(theirs, count), pause();
@@ -290,22 +318,25 @@ struct Bench {
   }
 
   // form: NN, NT or TN as in BLAS (which operand is stored transposed).
-  void one(GemmType type, int64_t m, int64_t n, int64_t k, int threads, const char* form = "NN") {
+  void one(GemmType type, int64_t m, int64_t n, int64_t k, int threads, const char* form = "NN",
+           bool training = false) {
     static const char* names[] = {"f32", "f64", "f16", "bf16"};
     const std::string name = std::string(names[static_cast<int>(type)]) + " " + std::to_string(m) + "x" +
                              std::to_string(n) + "x" + std::to_string(k) + " " + form + " " + std::to_string(threads) +
                              "t";
     if (!wanted(name)) return;
-    vesta::set_num_threads(threads);
+    set_threads(threads);
     peers.threads(threads);
     const bool ta = form[0] == 'T', tb = form[1] == 'T';
     std::mt19937_64 rng(options.seed);
     std::uniform_real_distribution<float> uniform(-1, 1);
     const size_t bytes = type == GemmType::F64 ? 8 : type == GemmType::F32 ? 4 : 2;
     const auto make = [&](int64_t count) {
-      std::unique_ptr<char, decltype(&std::free)> p(
-          static_cast<char*>(std::aligned_alloc(4096, (static_cast<size_t>(count) * bytes + 8191) / 4096 * 4096)),
-          &std::free);
+      // On huge pages, as Vesta's own large tensors are.
+      constexpr size_t kPage = size_t{2} << 20;
+      const size_t total = (static_cast<size_t>(count) * bytes + 64 + kPage - 1) / kPage * kPage;
+      std::unique_ptr<char, decltype(&std::free)> p(static_cast<char*>(std::aligned_alloc(kPage, total)), &std::free);
+      madvise(p.get(), total, MADV_HUGEPAGE);
       for (int64_t i = 0; i < count; ++i) {
         const float x = uniform(rng);
         if (type == GemmType::F64) reinterpret_cast<double*>(p.get())[i] = x;
@@ -346,7 +377,8 @@ struct Bench {
     }
     const auto i = [](int64_t v) { return static_cast<int>(v); };
     constexpr int kRowMajor = 101, kNo = 111, kYes = 112;
-    if (options.peers && type == GemmType::F32 && peers.cblas_sgemm) {
+    // Training shapes go without OpenBLAS: its pauses are long.
+    if (options.peers && type == GemmType::F32 && peers.cblas_sgemm && !training) {
       report(name, work, "GFLOP/s", top, "OpenBLAS", ours, [&] {
         peers.cblas_sgemm(kRowMajor, ta ? kYes : kNo, tb ? kYes : kNo, i(m), i(n), i(k), 1, fa, i(lda), fb, i(ldb), 0,
                           fc, i(n));
@@ -366,7 +398,7 @@ struct Bench {
 
   void run() {
     ceiling[1] = peak_of(1);
-    vesta::set_num_threads(2);
+    set_threads(2);
     ceiling[2] = vesta::num_threads() == 2 ? peak_of(2) : 0;
     std::mt19937_64 rng(options.seed);
     const auto size = [&](int64_t low, int64_t high) {
@@ -391,9 +423,9 @@ struct Bench {
     };
     for (Linear l : {Linear{768, 128, 384}, {768, 128, 128}, {768, 128, 512}, {768, 512, 128}, {768, 128, 256},
                      {2048, 384, 1152}, {2048, 384, 384}, {2048, 384, 1536}, {2048, 1536, 384}, {2048, 384, 256}}) {
-      one(GemmType::F32, l.rows, l.out, l.in, 2, "NT");
-      one(GemmType::F32, l.rows, l.in, l.out, 2, "NN");
-      one(GemmType::F32, l.out, l.in, l.rows, 2, "TN");
+      one(GemmType::F32, l.rows, l.out, l.in, 2, "NT", true);
+      one(GemmType::F32, l.rows, l.in, l.out, 2, "NN", true);
+      one(GemmType::F32, l.out, l.in, l.rows, 2, "TN", true);
     }
   }
 };
@@ -417,6 +449,7 @@ int main(int argc, char** argv) {
     }
   }
   bench.where = machine();
+  setenv("OMP_PROC_BIND", "true", 1);
   if (bench.options.peers) bench.peers.load();
   bench.run();
   return 0;

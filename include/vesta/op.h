@@ -7,6 +7,7 @@
 #include "vesta/ops.h"
 #include "vesta/scalar_text.h"
 #include "vesta/sample_gen.h"
+#include "vesta/sym_dims.h"
 #include "vesta/sym_int.h"
 #include "vesta/tensor.h"
 
@@ -63,8 +64,6 @@ class Results {
   std::vector<Tensor> items_;
 };
 
-using Dims = std::vector<SymInt>;
-
 // What one output will be. Strides empty: contiguous; otherwise as given. For a view: the sizes, strides and offset
 // into the storage of argument `view_of`.
 class OutMeta {
@@ -75,16 +74,16 @@ class OutMeta {
   bool has_strides = false, defined = false;
   int view_of = -1;
   SymInt offset = 0;
-  SymInt* sizes() { return ndim <= kInline ? sizes_ : big_.data(); }
-  SymInt* strides() { return ndim <= kInline ? strides_ : big_.data() + ndim; }
+  SymInt* sizes() { return reinterpret_cast<SymInt*>(ndim <= kInline ? sizes_ : big_.data()); }
+  SymInt* strides() { return reinterpret_cast<SymInt*>(ndim <= kInline ? strides_ : big_.data() + ndim); }
   const SymInt* sizes() const { return const_cast<OutMeta*>(this)->sizes(); }
   const SymInt* strides() const { return const_cast<OutMeta*>(this)->strides(); }
   void resize(int n) { ndim = n; if (n > kInline) big_.resize(size_t(2 * n)); }
 
  private:
   static constexpr int kInline = 6;
-  SymInt sizes_[kInline], strides_[kInline];
-  Dims big_;
+  int64_t sizes_[kInline], strides_[kInline];  // raw SymInts, uninitialised
+  std::vector<int64_t> big_;
 };
 
 // Shape inference: reads the metas of the arguments (sizes may be symbolic) and says what the outputs are.
@@ -248,6 +247,7 @@ struct OpDef {
   InferFn infer = nullptr;            // absent: pointwise broadcast, or through decompose
   ScalarDef scalar{};                 // one of scalar / kernels / decompose defines the op
   bool check_divisor = false;         // integer operands: ValueError where the last input holds a zero
+  void (*check)(const Args&) = nullptr;  // scalar texts: throws where arguments make no sense beyond shapes and dtypes
   KernelList kernels{};
   bool accepts_conj = false;          // handles lazy conjugation itself
   DecomposeFn decompose = nullptr;

@@ -43,7 +43,7 @@ class Pass {
     find_captures();
     std::vector<Edge> starts;
     for (auto& t : roots) {
-      Edge e = gradient_edge(t);
+      Edge e = gradient_edge(t.impl());
       if (e.node) visit(e.node);
       starts.push_back(e);
     }
@@ -88,7 +88,7 @@ class Pass {
 
   void find_captures() {
     for (auto& t : options_.inputs) {
-      Edge e = gradient_edge(t);
+      Edge e = gradient_edge(t.impl());
       VESTA_CHECK(e.valid(), "autograd::grad: one of the inputs does not require grad");
       if (e.node) release_grad_node(e.node);
       if (e.leaf) vesta::detail::release(e.leaf);

@@ -66,7 +66,7 @@ class FunctionNode final : public VectorNode {
                   last_in_place_op(t->storage), ": it is at version ", t->storage->version, ", expected version ", k.version);
       if (k.output >= 0 && thread_state.grad_mode) {
         Tensor alias = shallow_alias(k.tensor);
-        attach_output(alias, this, uint32_t(k.output));
+        attach_output(alias.impl(), this, uint32_t(k.output));
         list.push_back(alias);
       } else {
         list.push_back(k.tensor);
@@ -114,7 +114,7 @@ variable_list run_function(std::function<variable_list(AutogradContext&)> forwar
   std::vector<Edge> edges;
   for (auto& t : inputs) {
     Edge e;
-    if (GradMode::is_enabled() && t.defined() && requires_grad(t.impl())) e = gradient_edge(t);
+    if (GradMode::is_enabled() && t.defined() && requires_grad(t.impl())) e = gradient_edge(t.impl());
     any |= e.valid();
     node->ctx.needs_.push_back(e.valid());
     edges.push_back(e);
@@ -142,7 +142,7 @@ variable_list run_function(std::function<variable_list(AutogradContext&)> forwar
     node->out_options.push_back(out[j].defined() ? out[j].options() : TensorOptions());
     if (!out[j].defined() || contains(node->ctx.non_differentiable_, out[j]) || !(out[j].is_floating_point() || out[j].is_complex())) continue;
     if (contains(node->ctx.dirty_, out[j])) rebase_history(out[j], node, uint32_t(j));
-    else attach_output(out[j], node, uint32_t(j));
+    else attach_output(out[j].impl(), node, uint32_t(j));
   }
   node->backward = std::move(backward);
   node->keep(node->ctx.to_save_, out);

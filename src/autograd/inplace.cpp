@@ -114,15 +114,13 @@ Edge copy_edge(const Edge& e) {
 
 }  // namespace
 
-bool requires_grad(const TensorImpl* t) {
-  if (t->bits & TensorImpl::kAutograd) return true;
-  return tracked_view(t) && (t->view.base->bits & TensorImpl::kAutograd) && t->view.base->grad_fn;
+bool view_requires_grad(const TensorImpl* v) {
+  return tracked_view(v) && (v->view.base->bits & TensorImpl::kAutograd) && v->view.base->grad_fn;
 }
 
-Edge gradient_edge(const Tensor& t) {
-  TensorImpl* impl = t.impl();
-  if (tracked_view(impl)) refresh_view(impl);
-  return edge_of(impl);
+Edge gradient_edge(TensorImpl* t) {
+  if (tracked_view(t)) refresh_view(t);
+  return edge_of(t);
 }
 
 void refresh_view(TensorImpl* v) {
@@ -130,7 +128,7 @@ void refresh_view(TensorImpl* v) {
   if (!v->storage || v->view.grad_version == v->storage->version || !(base->bits & TensorImpl::kAutograd) || !base->grad_fn) return;
   auto* node = new AsStridedNode(base, v);
   node->set_edges({edge_of(base)});
-  attach_output(Tensor::borrow(v), node, 0);
+  attach_output(v, node, 0);
   release_grad_node(node);
   v->view.grad_version = v->storage->version;
 }
@@ -161,7 +159,7 @@ void rebase_history(const Tensor& t, Node* node, uint32_t output_nr) {
   TensorImpl* impl = t.impl();
   if (!is_floating_point(impl->dtype) && !is_complex(impl->dtype)) return;
   if (!(impl->bits & TensorImpl::kView)) {
-    attach_output(t, node, output_nr);
+    attach_output(impl, node, output_nr);
     return;
   }
   TensorImpl* base = impl->view.base;
@@ -169,7 +167,7 @@ void rebase_history(const Tensor& t, Node* node, uint32_t output_nr) {
   std::vector<Edge> edges{edge_of(base)};
   for (size_t k = 1; k < node->edges().size(); ++k) edges.push_back(copy_edge(node->edges()[k]));
   slices->set_edges(std::move(edges));
-  attach_output(Tensor::borrow(base), slices, 0);
+  attach_output(base, slices, 0);
   release_grad_node(slices);
   // The view itself reads its history from the base from now on.
   impl->view.grad_version = impl->storage->version - 1;

@@ -10,26 +10,38 @@ namespace {
 
 bool differentiable(DType t) { return is_floating_point(t) || is_complex(t); }
 
+// The edges of a call's tensor arguments, flattened. References pass to the node, or are given back by release().
 struct EdgeList {
-  static constexpr int kInline = 8;
+  static constexpr size_t kInline = 8;
   Edge inline_edges[kInline];
   std::vector<Edge> more;
   size_t count = 0;
   bool any = false;
 
-  void add(const Tensor& t) {
+  void add(TensorImpl* t) {
     Edge e;
-    if (t.defined() && requires_grad(t.impl()) && differentiable(t.dtype())) e = gradient_edge(t);
-    any |= e.valid();
-    if (count < kInline) inline_edges[count] = e;
+    if (t && requires_grad(t) && differentiable(t->dtype)) {
+      e = gradient_edge(t);
+      any |= e.valid();
+    }
+    if (count < kInline) [[likely]] inline_edges[count] = e;
     else {
       if (count == kInline) more.assign(inline_edges, inline_edges + kInline);
       more.push_back(e);
     }
     ++count;
   }
+  void add_arguments(const Op& op, const Value* args) {
+    for (int k = 0; k < op.num_tensor_args; ++k) {
+      const Value& v = args[op.tensor_args[k]];
+      if (v.kind == ValueKind::TensorList) {
+        for (auto& t : v.tensors()) add(t.impl());
+      } else {
+        add(v.kind == ValueKind::Tensor ? v.tensor : nullptr);
+      }
+    }
+  }
   std::span<Edge> span() { return count <= kInline ? std::span<Edge>(inline_edges, count) : std::span<Edge>(more); }
-  // References are handed over to the node; where there is none they are given back here.
   void release() {
     for (auto& e : span()) {
       if (e.node) release_grad_node(e.node);
@@ -53,7 +65,7 @@ void finish_mutating(const Op& op, const Value* args, Node* node) {
 
 void attach_outputs(const Op& op, Node* node, Value* outs) {
   auto attach = [&](TensorImpl* t, uint32_t nr) {
-    if (differentiable(t->dtype)) attach_output(Tensor::borrow(t), node, nr);
+    if (differentiable(t->dtype)) attach_output(t, node, nr);
   };
   if (op.list_result >= 0) {
     uint32_t k = 0;
@@ -92,8 +104,7 @@ void interpret(const Op& op, const Value* args, Value* outs, uint32_t bits) {
       VESTA_CHECK(!(args[i].kind == ValueKind::Tensor && requires_grad(args[i].tensor)), op.name,
                   ": out= tensors that require grad cannot be written; detach them");
     EdgeList inputs;
-    for (int k = 0; k < op.num_tensor_args; ++k)
-      if (args[op.tensor_args[k]].kind == ValueKind::Tensor) inputs.add(Tensor::borrow(args[op.tensor_args[k]].tensor));
+    inputs.add_arguments(op, args);
     bool any = inputs.any;
     inputs.release();
     VESTA_CHECK(!any, op.name, ": functions with out= do not record gradients, but an input requires grad");
@@ -105,13 +116,7 @@ void interpret(const Op& op, const Value* args, Value* outs, uint32_t bits) {
     return below(op, args, outs, bits);
   }
   EdgeList edges;
-  for (int k = 0; k < op.num_tensor_args; ++k) {
-    const Value& v = args[op.tensor_args[k]];
-    if (v.kind == ValueKind::TensorList)
-      for (auto& t : v.tensors()) edges.add(t);
-    else
-      edges.add(v.kind == ValueKind::Tensor ? Tensor::borrow(v.tensor) : Tensor());
-  }
+  edges.add_arguments(op, args);
   if (op.mutates)
     for (int i = 0; i < op.num_args; ++i)
       if (op.schema.args[size_t(i)].mutated && args[i].kind == ValueKind::Tensor) {

@@ -71,8 +71,7 @@ void VectorNode::set_edges(std::vector<Edge> e) {
   num_edges_ = storage_.size();
 }
 
-void attach_output(const Tensor& t, Node* node, uint32_t output_nr) {
-  TensorImpl* impl = t.impl();
+void attach_output(TensorImpl* impl, Node* node, uint32_t output_nr) {
   if (impl->grad_fn) release_grad_node(impl->grad_fn);
   impl->grad_fn = retain(node);
   impl->output_nr = output_nr;
@@ -81,10 +80,9 @@ void attach_output(const Tensor& t, Node* node, uint32_t output_nr) {
 
 namespace {
 
-bool saves(const SaveItem& item, const Op& op, const OpNode& node, std::span<Edge> edges) {
+bool saves(const SaveItem& item, const OpNode& node, std::span<Edge> edges) {
   if (item.needs < 0) return true;
   int first = node.first_edge(item.needs), count = node.edge_count(item.needs);
-  (void)op;
   for (int k = 0; k < count; ++k)
     if (edges[size_t(first + k)].valid()) return true;
   return false;
@@ -105,104 +103,86 @@ size_t attr_bytes(const Value& v) {
 }  // namespace
 
 OpNode* OpNode::record(const Op& op, const Value* args, std::span<Edge> edges) {
-  // Sizes of the tail.
+  // How much follows the object: edges, attributes, saved tensors, metas, sizes, the contents of lists and strings.
   size_t attr_tail = 0, size_words = 0, list_slots = 0;
-  for (int i = 0; i < op.num_args; ++i) attr_tail += attr_bytes(args[i]);
-  auto count_tensor = [&](const TensorImpl* t) { size_words += t ? t->ndim : 0; };
+  for (int i = 0; i < op.num_args; ++i)
+    if (args[i].kind >= ValueKind::Complex) attr_tail += attr_bytes(args[i]);
   for (int k = 0; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
-    if (v.kind == ValueKind::Tensor) count_tensor(v.tensor);
-    else if (v.kind == ValueKind::TensorList) {
+    if (v.kind == ValueKind::Tensor) {
+      size_words += v.tensor->ndim;
+    } else if (v.kind == ValueKind::TensorList) {
       list_slots += v.length;
-      for (auto& t : v.tensors()) count_tensor(t.impl());
+      for (auto& t : v.tensors()) size_words += t.defined() ? size_t(t.impl()->ndim) : 0;
     }
   }
-  size_t capacity = size_t(op.def->save.count) + (op.has_tensor_lists ? list_slots : 0) + (op.list_result >= 0 ? 8 : 0);
-  constexpr size_t kOutDims = 6;
-  size_t bytes = sizeof(OpNode) + edges.size() * sizeof(Edge) + op.num_args * sizeof(Value) + capacity * sizeof(Saved) +
-                 edges.size() * sizeof(InputMeta) + (size_words + kOutDims) * 8 + attr_tail;
-  char* block = static_cast<char*>(cpu::allocate(bytes));
-  auto* node = new (block) OpNode();
+  size_t capacity = size_t(op.def->save.count) + list_slots + (op.list_result >= 0 ? 8 : 0);
+  size_t bytes = sizeof(OpNode) + edges.size() * (sizeof(Edge) + sizeof(InputMeta)) + op.num_args * sizeof(Value) +
+                 capacity * sizeof(Saved) + size_words * 8 + attr_tail;
+  char* at = static_cast<char*>(cpu::allocate(bytes));
+  auto* node = new (at) OpNode();
   node->block_bytes_ = uint32_t(bytes);
   node->op_ = &op;
-  char* at = block + sizeof(OpNode);
-  auto take = [&](size_t n) {
-    char* p = at;
-    at += n;
-    return p;
+  at += sizeof(OpNode);
+  auto take = [&]<class T>(T*& field, size_t count) {
+    field = reinterpret_cast<T*>(at);
+    at += count * sizeof(T);
   };
-  node->edges_ = reinterpret_cast<Edge*>(take(edges.size() * sizeof(Edge)));
+  int64_t* words;
+  take(node->edges_, edges.size());
+  take(node->metas_, edges.size());
+  take(node->attrs_, op.num_args);
+  take(node->saved_, capacity);
+  take(words, size_words);
   node->num_edges_ = edges.size();
-  std::memcpy(static_cast<void*>(node->edges_), edges.data(), edges.size() * sizeof(Edge));
-  node->attrs_ = reinterpret_cast<Value*>(take(op.num_args * sizeof(Value)));
-  node->saved_ = reinterpret_cast<Saved*>(take(capacity * sizeof(Saved)));
   node->saved_capacity_ = uint16_t(capacity);
-  node->metas_ = reinterpret_cast<InputMeta*>(take(edges.size() * sizeof(InputMeta)));
-  node->out_sizes_ = reinterpret_cast<int64_t*>(take(kOutDims * 8));
-  auto* words = reinterpret_cast<int64_t*>(take(size_words * 8));
+  for (size_t k = 0; k < edges.size(); ++k) node->edges_[k] = edges[k];
   // Attributes: lists and strings are copied behind the node; tensors are blanked (a list keeps its length).
   for (int i = 0; i < op.num_args; ++i) {
     Value v = args[i];
-    if (v.kind == ValueKind::Tensor) v.tensor = nullptr;
-    else if (v.kind == ValueKind::TensorList) v.ptr = nullptr;
-    else if (size_t n = attr_bytes(v)) {
-      char* copy = take(n);
-      size_t used = v.kind == ValueKind::BoolList || v.kind == ValueKind::String ? v.length : n;
-      std::memcpy(copy, v.ptr, used);
-      v.ptr = copy;
+    if (v.kind == ValueKind::Tensor) {
+      v.tensor = nullptr;
+    } else if (v.kind == ValueKind::TensorList) {
+      v.ptr = nullptr;
+    } else if (v.kind >= ValueKind::Complex) {
+      if (size_t n = attr_bytes(v)) {
+        bool bytes_only = v.kind == ValueKind::BoolList || v.kind == ValueKind::String;
+        std::memcpy(at, v.ptr, bytes_only ? v.length : n);
+        v.ptr = at;
+        at += n;
+      }
     }
     node->attrs_[i] = v;
   }
-  size_t e = 0;
+  InputMeta* meta = node->metas_;
+  auto describe = [&](TensorImpl* t) {
+    *meta++ = {t ? t->dtype : DType::Undefined, uint8_t(t ? t->ndim : 0), words};
+    if (!t) return;
+    const int64_t* sizes = t->sizes_data();
+    for (int d = 0; d < t->ndim; ++d) *words++ = sizes[d];
+  };
   for (int k = 0; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
-    auto meta = [&](TensorImpl* t) {
-      InputMeta& m = node->metas_[e++];
-      m = {t ? t->dtype : DType::Undefined, uint8_t(t ? t->ndim : 0), words};
-      if (t) {
-        std::memcpy(words, t->sizes_data(), size_t(t->ndim) * 8);
-        words += t->ndim;
-      }
-    };
     if (v.kind == ValueKind::TensorList)
-      for (auto& t : v.tensors()) meta(t.impl());
+      for (auto& t : v.tensors()) describe(t.impl());
     else
-      meta(v.kind == ValueKind::Tensor ? v.tensor : nullptr);
+      describe(v.kind == ValueKind::Tensor ? v.tensor : nullptr);
   }
-  // Saved inputs.
-  auto save = [&](TensorImpl* t, int arg, int edge) {
-    Saved s;
-    s.version = t->storage ? t->storage->version : 0;
-    s.edge = int16_t(edge);
-    VESTA_CHECK(!(t->bits & TensorImpl::kInference), op.name, ": inference tensors cannot be saved for backward; clone ",
-                op.schema.args[size_t(arg)].name, " outside of InferenceMode first");
-    if (op.schema.args[size_t(arg)].mutated) {
-      // The call overwrites it: keep what it was.
-      NoGradGuard no_grad;
-      s.impl = Tensor::borrow(t).clone().release_impl();
-      s.version = 0;
-    } else if (t->grad_fn) {
-      // An alias: saving a result itself would make a cycle once it is written in place (its grad_fn would reach us).
-      s.impl = shallow_alias(Tensor::borrow(t)).release_impl();
-    } else {
-      t->refs.fetch_add(1, std::memory_order_relaxed);
-      s.impl = t;
-    }
-    node->saved_[node->num_saved_++] = s;
-  };
   const SaveList& list = op.def->save;
   try {
     for (int i = 0; i < list.count; ++i) {
       const SaveItem& item = list.items[i];
-      if (item.output || !saves(item, op, *node, edges)) continue;
+      if (item.output || !saves(item, *node, edges)) continue;
       const Value& v = args[item.index];
       int edge = node->first_edge(item.index);
-      if (v.kind == ValueKind::Tensor) save(v.tensor, item.index, edge);
-      else if (v.kind == ValueKind::TensorList)
+      if (v.kind == ValueKind::Tensor) {
+        node->save_input(v.tensor, item.index, edge);
+      } else if (v.kind == ValueKind::TensorList) {
         for (auto& t : v.tensors()) {
-          if (t.defined()) save(t.impl(), item.index, edge);
+          if (t.defined()) node->save_input(t.impl(), item.index, edge);
           ++edge;
         }
+      }
     }
   } catch (...) {
     release_grad_node(node);
@@ -211,46 +191,63 @@ OpNode* OpNode::record(const Op& op, const Value* args, std::span<Edge> edges) {
   return node;
 }
 
-void OpNode::save_outputs(const Value* outs) {
-  if (op_->list_result < 0) {
-    num_outputs = op_->num_outs;
-    for (int j = 0; j < op_->num_outs; ++j) {
-      if (outs[j].kind != ValueKind::Tensor) continue;
-      TensorImpl* t = outs[j].tensor;
-      if (j == 0 && t->ndim <= 6) {
-        out_ndim_ = t->ndim;
-        std::memcpy(out_sizes_, t->sizes_data(), size_t(t->ndim) * 8);
-        out_dtype_ = t->dtype;
-      } else {
-        if (!more_out_sizes_) more_out_sizes_ = new std::vector<std::vector<int64_t>>(op_->num_outs);
-        (*more_out_sizes_)[size_t(j)].assign(t->sizes_data(), t->sizes_data() + t->ndim);
-        if (j == 0) out_ndim_ = 255, out_dtype_ = t->dtype;
-      }
-    }
+void OpNode::save_input(TensorImpl* t, int arg, int edge) {
+  Saved& s = saved_[num_saved_];
+  s.version = t->storage ? t->storage->version : 0;
+  s.edge = int16_t(edge);
+  s.output = -1;
+  if (t->bits & TensorImpl::kInference) [[unlikely]]
+    throw ValueError(op_->name + ": inference tensors cannot be saved for backward; clone " + op_->schema.args[size_t(arg)].name +
+                     " outside of InferenceMode first");
+  if (op_->mutates && op_->schema.args[size_t(arg)].mutated) {
+    // The call overwrites it: keep what it was.
+    NoGradGuard no_grad;
+    s.impl = Tensor::borrow(t).clone().release_impl();
+    s.version = 0;
+  } else if (t->grad_fn) {
+    // An alias: saving a result itself would make a cycle once it is written in place (its grad_fn would reach us).
+    s.impl = shallow_alias(t).release_impl();
   } else {
-    more_out_sizes_ = new std::vector<std::vector<int64_t>>();
-    num_outputs = outs[0].length;
-    for (auto& t : outs[0].tensors()) more_out_sizes_->push_back(t.sizes().vec());
-    out_ndim_ = 255;
-    if (outs[0].length) out_dtype_ = outs[0].tensors()[0].dtype();
+    t->refs.fetch_add(1, std::memory_order_relaxed);
+    s.impl = t;
   }
+  ++num_saved_;
+}
+
+void OpNode::save_outputs(const Value* outs) {
+  auto remember = [&](TensorImpl* t, size_t j) {
+    if (j == 0) out_dtype_ = t->dtype;
+    if (j == 0 && t->ndim <= kOutDims) {
+      out_ndim_ = t->ndim;
+      const int64_t* sizes = t->sizes_data();
+      for (int d = 0; d < t->ndim; ++d) out_sizes_[d] = sizes[d];
+      return;
+    }
+    if (j == 0) out_ndim_ = kElsewhere;
+    if (!more_out_sizes_) more_out_sizes_ = new std::vector<std::vector<int64_t>>;
+    if (more_out_sizes_->size() <= j) more_out_sizes_->resize(j + 1);
+    (*more_out_sizes_)[j].assign(t->sizes_data(), t->sizes_data() + t->ndim);
+  };
+  bool is_list = op_->list_result >= 0;
+  num_outputs = is_list ? outs[0].length : op_->num_outs;
+  auto output = [&](size_t j) { return is_list ? outs[0].tensors()[j].impl() : outs[j].kind == ValueKind::Tensor ? outs[j].tensor : nullptr; };
+  for (size_t j = 0; j < num_outputs; ++j)
+    if (TensorImpl* t = output(j)) remember(t, j);
+  if (!op_->saves_outputs) return;
   const SaveList& list = op_->def->save;
   for (int i = 0; i < list.count; ++i) {
     const SaveItem& item = list.items[i];
-    if (!item.output || !saves(item, *op_, *this, edges())) continue;
-    auto save = [&](TensorImpl* t, int output) {
-      if (num_saved_ >= saved_capacity_) throw InternalError(op_->name + ": too many saved outputs");
-      Saved s;
+    if (!item.output || !saves(item, *this, edges())) continue;
+    for (size_t j = is_list ? 0 : size_t(item.index); j < (is_list ? num_outputs : size_t(item.index) + 1); ++j) {
+      TensorImpl* t = output(j);
+      if (!t) continue;
+      VESTA_CHECK_AS(InternalError, num_saved_ < saved_capacity_, op_->name, ": too many saved outputs");
+      Saved& s = saved_[num_saved_++];
       // Without its grad_fn, which is this node: no cycle.
-      s.impl = shallow_alias(Tensor::borrow(t)).release_impl();
+      s.impl = shallow_alias(t).release_impl();
       s.version = t->storage ? t->storage->version : 0;
-      s.output = int16_t(output);
-      saved_[num_saved_++] = s;
-    };
-    if (op_->list_result >= 0) {
-      for (uint32_t k = 0; k < outs[0].length; ++k) save(outs[0].tensors()[k].impl(), int(k));
-    } else if (outs[item.index].kind == ValueKind::Tensor) {
-      save(outs[item.index].tensor, item.index);
+      s.edge = -1;
+      s.output = int16_t(j);
     }
   }
 }
@@ -291,6 +288,7 @@ void OpNode::destroy() {
 }
 
 int OpNode::first_edge(int arg) const {
+  if (!op_->has_tensor_lists && op_->edge_of_arg[arg] >= 0) return op_->edge_of_arg[arg];
   int e = 0;
   for (int k = 0; k < op_->num_tensor_args; ++k) {
     int i = op_->tensor_args[k];
@@ -302,7 +300,7 @@ int OpNode::first_edge(int arg) const {
 int OpNode::edge_count(int arg) const { return attrs_[arg].kind == ValueKind::TensorList ? int(attrs_[arg].length) : 1; }
 
 IntArrayRef OpNode::out_sizes(int j) const {
-  if (j == 0 && out_ndim_ != 255) return {out_sizes_, out_ndim_};
+  if (j == 0 && out_ndim_ != kElsewhere) return {out_sizes_, out_ndim_};
   return (*more_out_sizes_)[size_t(j)];
 }
 
@@ -327,14 +325,14 @@ Tensor OpNode::unpack(int slot) {
   if (!create_graph) return Tensor::borrow(t);
   // Reconnect: a fresh alias whose history is the original edge, or this node for an output.
   if (s.output >= 0) {
-    Tensor alias = shallow_alias(Tensor::borrow(t));
-    attach_output(alias, this, uint32_t(s.output));
+    Tensor alias = shallow_alias(t);
+    attach_output(alias.impl(), this, uint32_t(s.output));
     return alias;
   }
   Edge& e = edges()[size_t(s.edge)];
   if (!e.node) return Tensor::borrow(t);  // a leaf was saved itself
-  Tensor alias = shallow_alias(Tensor::borrow(t));
-  attach_output(alias, e.node, e.output_nr);
+  Tensor alias = shallow_alias(t);
+  attach_output(alias.impl(), e.node, e.output_nr);
   return alias;
 }
 

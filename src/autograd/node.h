@@ -82,9 +82,13 @@ class VectorNode : public Node {
 
 // The edge that the gradient of t follows; invalid where t needs none. Views that are older than their base's last
 // in-place write get a fresh node first.
-Edge gradient_edge(const Tensor& t);
-bool requires_grad(const TensorImpl* t);
-void attach_output(const Tensor& t, Node* node, uint32_t output_nr);
+Edge gradient_edge(TensorImpl* t);
+// By its own flag, or as a view of a base that came to require grad after the view was made.
+bool view_requires_grad(const TensorImpl* view);
+inline bool requires_grad(const TensorImpl* t) {
+  return (t->bits & TensorImpl::kAutograd) || ((t->bits & TensorImpl::kView) && view_requires_grad(t));
+}
+void attach_output(TensorImpl* t, Node* node, uint32_t output_nr);
 
 // What the sizes and dtypes of the inputs were.
 struct InputMeta {
@@ -112,6 +116,7 @@ class OpNode final : public Node {
   int find_saved(int index, bool output, int element = 0) const;
   const InputMeta& input_meta(int edge) const { return metas_[edge]; }
   IntArrayRef out_sizes(int j) const;
+  void save_input(TensorImpl* t, int arg, int edge);
   std::span<Tensor> gradients;  // during apply
   std::span<Tensor> dys;
   bool create_graph = false;
@@ -122,7 +127,8 @@ class OpNode final : public Node {
   Value* attrs_ = nullptr;        // arguments by position, tensors blanked
   Saved* saved_ = nullptr;
   InputMeta* metas_ = nullptr;
-  int64_t* out_sizes_ = nullptr;  // of output 0
+  static constexpr uint8_t kOutDims = 6, kElsewhere = 255;
+  int64_t out_sizes_[kOutDims];  // of output 0, unless out_ndim_ is kElsewhere
   DType out_dtype_ = DType::Undefined;
   uint8_t out_ndim_ = 0;
   uint16_t num_saved_ = 0, saved_capacity_ = 0;

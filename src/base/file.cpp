@@ -30,7 +30,7 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path) {
+MappedFile::MappedFile(const std::string& path, Access access) {
   OpenFile open(path);
   uint64_t bytes = 0;
   check_io(prim::file_bytes(open.file, &bytes), "map", path);
@@ -38,7 +38,7 @@ MappedFile::MappedFile(const std::string& path) {
                  " bytes do not fit into the address space");
   // An empty file cannot be mapped, and needs no memory.
   if (bytes == 0) return;
-  check_io(prim::map_file(open.file, static_cast<size_t>(bytes), &data_), "map", path);
+  check_io(prim::map_file(open.file, static_cast<size_t>(bytes), access == Access::CopyOnWrite, &data_), "map", path);
   size_ = static_cast<size_t>(bytes);
 }
 

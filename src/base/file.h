@@ -9,15 +9,18 @@
 
 namespace vesta {
 
-// A file's bytes, mapped read-only while this object lives; they change or fault (SIGBUS) if others change or cut the
-// file. Immutable after construction.
+// A file's bytes, mapped while this object lives; they change or fault (SIGBUS) if others change or cut the file.
+// Read-only, or copy-on-write: pages that are written become this process's own, the file never changes.
 class MappedFile {
  public:
-  explicit MappedFile(const std::string& path);
+  enum class Access { ReadOnly, CopyOnWrite };
+  explicit MappedFile(const std::string& path, Access access = Access::ReadOnly);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
+  // Only with CopyOnWrite.
+  std::byte* writable_data() const { return static_cast<std::byte*>(data_); }
 
  private:
   void* data_ = nullptr;

@@ -5,13 +5,9 @@
 #include <cstdint>
 
 #include "base/function_ref.h"
+#include "vesta/threads.h"
 
 namespace vesta {
-
-// Threads that parallel_for may use, the caller included; at least 1.
-int num_threads();
-// n >= 1; n == 1 stops the workers. Takes effect at the next parallel_for.
-void set_num_threads(int n);
 
 // Calls body(begin, end) over [begin, end) cut into chunks of `grain` (the last may be shorter), on the pool.
 // The first exception is kept, no further chunks are handed out, and it is rethrown here. Thread-safe.

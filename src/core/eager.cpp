@@ -132,43 +132,18 @@ Tensor allocate(const OutMeta& m) {
   return t;
 }
 
-// A view of `base` with this meta. It remembers its root base for writes under autograd.
-Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& m, ViewCreation creation) {
-  if (!base->storage) return meta_tensor(m);
-  TensorImpl* impl = new_alias(base->storage);
-  Tensor t = Tensor::adopt(impl);
-  impl->dtype = m.dtype;
-  impl->device = base->device;
-  impl->offset = m.offset.raw();
-  impl->data = static_cast<char*>(base->storage->data) + impl->offset * int64_t(element_size(m.dtype));
-  set_ndim(impl, m.ndim);
-  std::memcpy(impl->sizes_data(), m.sizes(), size_t(m.ndim) * 8);
-  std::memcpy(impl->strides_data(), m.strides(), size_t(m.ndim) * 8);
-  impl->bits |= base->bits & (TensorImpl::kConj | TensorImpl::kNeg | TensorImpl::kInference);
-  refresh_facts(impl);
-  if (op.def->non_differentiable) return t;  // detach: shares storage and version, but is no view for autograd
-  TensorImpl* root = base->bits & TensorImpl::kView ? base->view.base : base;
-  root->refs.fetch_add(1, std::memory_order_relaxed);
-  impl->view.base = root;
-  impl->view.grad_version = base->storage->version;
-  impl->view.creation = uint8_t(!thread_state.grad_mode && creation == ViewCreation::Default ? ViewCreation::NoGrad : creation);
-  impl->bits |= TensorImpl::kView;
-  return t;
-}
-
 void eager_view(const Op& op, const Value* args, Value* outs) {
-  OutMeta metas[3];
-  InferCtx c(op, args, metas, std::max<int>(1, op.num_outs));
+  OutMeta meta;
+  InferCtx c(op, args, &meta, 1);
   op.def->infer(c);
-  if (op.list_result >= 0) {
-    std::vector<Tensor> list;
-    list.reserve(c.list().size());
-    for (auto& m : c.list()) list.push_back(make_view(op, args[m.view_of].tensor, m, ViewCreation::MultiOutput));
-    outs[0] = detail::give_list(std::move(list));
+  if (op.list_result < 0) {
+    outs[0] = detail::give(make_view(op, args[meta.view_of].tensor, meta, ViewCreation::Default));
     return;
   }
-  for (int j = 0; j < op.num_outs; ++j)
-    outs[j] = detail::give(make_view(op, args[metas[j].view_of].tensor, metas[j], ViewCreation::Default));
+  std::vector<Tensor> list;
+  list.reserve(c.list().size());
+  for (auto& m : c.list()) list.push_back(make_view(op, args[m.view_of].tensor, m, ViewCreation::MultiOutput));
+  outs[0] = detail::give_list(std::move(list));
 }
 
 void give_results(const Op& op, std::vector<Tensor>& results, Value* outs) {
@@ -265,6 +240,37 @@ void eager_decompose(const Op& op, const Value* args, Value* outs) {
 }
 
 }  // namespace
+
+Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& m, ViewCreation creation) {
+  if (!base->storage) return meta_tensor(m);
+  TensorImpl* impl = new_alias(base->storage);
+  Tensor t = Tensor::adopt(impl);
+  impl->dtype = m.dtype;
+  impl->device = base->device;
+  impl->offset = m.offset.raw();
+  if (base->bits & TensorImpl::kHasData)
+    impl->data = static_cast<char*>(base->storage->data) + impl->offset * int64_t(element_size(m.dtype));
+  else
+    impl->bits &= ~TensorImpl::kHasData;
+  if (m.ndim <= TensorImpl::kInlineDims) impl->ndim = uint8_t(m.ndim);
+  else set_ndim(impl, m.ndim);
+  int64_t *sizes = impl->sizes_data(), *strides = impl->strides_data();
+  for (int d = 0; d < m.ndim; ++d) {
+    sizes[d] = m.sizes()[d].raw();
+    strides[d] = m.strides()[d].raw();
+  }
+  impl->bits |= base->bits & (TensorImpl::kConj | TensorImpl::kNeg | TensorImpl::kInference | TensorImpl::kTrace);
+  if (impl->bits & TensorImpl::kTrace) [[unlikely]] symbolic_facts(impl);
+  else refresh_facts(impl);
+  if (op.def->non_differentiable) return t;  // detach: shares storage and version, but is no view for autograd
+  TensorImpl* root = base->bits & TensorImpl::kView ? base->view.base : base;
+  root->refs.fetch_add(1, std::memory_order_relaxed);
+  impl->view.base = root;
+  impl->view.grad_version = base->storage->version;
+  impl->view.creation = uint8_t(!thread_state.grad_mode && creation == ViewCreation::Default ? ViewCreation::NoGrad : creation);
+  impl->bits |= TensorImpl::kView;
+  return t;
+}
 
 void resize_out(const Op& op, const Tensor& out, IntArrayRef sizes) {
   if (out.sizes() == sizes) return;

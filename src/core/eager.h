@@ -1,6 +1,7 @@
 #pragma once
 // The bottom of the stack for everything that is not a scalar text: kernels, views and decompositions.
 #include "core/registry.h"
+#include "core/tensor_ext.h"
 
 namespace vesta {
 
@@ -12,6 +13,9 @@ EagerFn choose_eager(const Op& op);
 void infer_outputs(const Op& op, const Value* args, std::vector<OutMeta>& outs, std::vector<OutMeta>& list);
 // A tensor without data that has this meta.
 Tensor meta_tensor(const OutMeta& meta);
+// A view of `base`, which must have a storage (without memory for traced tensors). It remembers its root base for
+// writes under autograd.
+Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& meta, ViewCreation creation);
 // Gives an out= tensor its result sizes; a tensor that is large enough keeps its memory.
 void resize_out(const Op& op, const Tensor& out, IntArrayRef sizes);
 

@@ -54,13 +54,39 @@ void InferCtx::out_like(int j, int i, std::optional<DType> dtype) {
 
 void InferCtx::out_view(int j, int i, ArrayRef<SymInt> sizes, ArrayRef<SymInt> strides, SymInt offset,
                         std::optional<DType> dtype) {
-  out_strided(j, sizes, strides, dtype.value_or(tensor(i).dtype()), tensor(i).device());
-  outs_[j].has_strides = true;
-  outs_[j].view_of = i;
-  outs_[j].offset = offset;
+  OutMeta& m = outs_[j];
+  const TensorImpl* t = tensor(i).impl();
+  m.defined = m.has_strides = true;
+  m.dtype = dtype.value_or(t->dtype);
+  m.device = Device::unpack(t->device);
+  m.resize(int(sizes.size()));
+  SymInt *to_sizes = m.sizes(), *to_strides = m.strides();
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    to_sizes[d] = sizes[d];
+    to_strides[d] = strides[d];
+  }
+  m.view_of = i;
+  m.offset = offset;
 }
 
 void InferCtx::out_none(int j) { outs_[j].defined = false; }
+
+void symbolic_facts(TensorImpl* impl) {
+  auto* sizes = reinterpret_cast<SymInt*>(impl->sizes_data());
+  auto* strides = reinterpret_cast<SymInt*>(impl->strides_data());
+  bool symbolic = false, contiguous = true;
+  SymInt numel = 1;
+  for (int d = impl->ndim - 1; d >= 0; --d) {
+    symbolic |= sizes[d].is_symbolic() || strides[d].is_symbolic();
+    if (sizes[d].is_symbolic() || sizes[d].raw() != 1) contiguous &= strides[d].raw() == numel.raw();
+    numel *= sizes[d];
+  }
+  if (!symbolic) return refresh_facts(impl);
+  impl->bits |= TensorImpl::kTrace;
+  impl->numel = numel.raw();
+  impl->bits &= ~(TensorImpl::kContiguous | TensorImpl::kDense);
+  if (contiguous) impl->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
+}
 
 Tensor meta_tensor(const OutMeta& m) {
   TensorImpl* impl = new_bare_tensor();
@@ -79,17 +105,7 @@ Tensor meta_tensor(const OutMeta& m) {
       if (m.sizes()[d].is_symbolic() || m.sizes()[d].raw() > 1) step *= m.sizes()[d];
     }
   }
-  bool symbolic = false;
-  for (int d = 0; d < m.ndim; ++d) symbolic |= m.sizes()[d].is_symbolic();
-  if (symbolic) {
-    impl->bits |= TensorImpl::kTrace;
-    SymInt n = 1;
-    for (int d = 0; d < m.ndim; ++d) n *= m.sizes()[d];
-    impl->numel = n.raw();
-    if (!m.has_strides) impl->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
-  } else {
-    refresh_facts(impl);
-  }
+  symbolic_facts(impl);
   return t;
 }
 

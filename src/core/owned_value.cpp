@@ -59,38 +59,6 @@ Value OwnedValue::value() const {
   }
 }
 
-namespace {
-
-bool kind_fits(const SchemaArg& a, const Value& v) {
-  auto number = v.kind >= ValueKind::Bool && v.kind <= ValueKind::Complex;
-  if (v.is_none()) return a.optional || (a.type == ArgType::Tensor && a.optional);
-  if (a.list) {
-    switch (a.type) {
-      case ArgType::Tensor: return v.kind == ValueKind::TensorList;
-      case ArgType::Int: return v.kind == ValueKind::IntList;
-      case ArgType::Float: return v.kind == ValueKind::FloatList;
-      case ArgType::Bool: return v.kind == ValueKind::BoolList;
-      default: return v.kind == ValueKind::ScalarList;
-    }
-  }
-  switch (a.type) {
-    case ArgType::Tensor: return v.kind == ValueKind::Tensor;
-    case ArgType::Scalar: return number;
-    case ArgType::Int: return v.kind == ValueKind::Int;
-    case ArgType::Float: return v.kind == ValueKind::Float || v.kind == ValueKind::Int;
-    case ArgType::Bool: return v.kind == ValueKind::Bool;
-    case ArgType::String: return v.kind == ValueKind::String;
-    case ArgType::DType: return v.kind == ValueKind::DType;
-    case ArgType::Device: return v.kind == ValueKind::Device;
-    case ArgType::Layout: return v.kind == ValueKind::Layout;
-    case ArgType::MemoryFormat: return v.kind == ValueKind::MemoryFormat;
-    case ArgType::Generator: return v.kind == ValueKind::Generator;
-  }
-  return false;
-}
-
-}  // namespace
-
 std::vector<OwnedValue> call_by_name(std::string_view name, std::vector<OwnedValue> args) {
   const Op* op = find_op(name);
   VESTA_CHECK_AS(NotImplementedError, op, "call: there is no operator ", name);
@@ -117,9 +85,8 @@ std::vector<OwnedValue> call_by_name(std::string_view name, std::vector<OwnedVal
       values[i] = Value(TensorList());
     if (values[i].kind == ValueKind::IntList && a.list && a.type == ArgType::Bool && values[i].length == 0)
       values[i] = Value(ArrayRef<bool>());
-    VESTA_CHECK_AS(TypeError, kind_fits(a, values[i]) || (values[i].is_none() && a.has_default), op->name, ": argument ", a.name,
-                   " has the wrong kind");
   }
+  check_arguments(*op, values.data());
   std::vector<Value> outs(std::max<size_t>(1, op->num_outs));
   call(*op, values.data(), outs.data());
   std::vector<OwnedValue> results;

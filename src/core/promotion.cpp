@@ -43,7 +43,8 @@ int category(DType t) {
 DType combine(DType higher, DType lower) {
   if (higher == DType::Undefined) return lower;
   if (category(lower) > category(higher)) {
-    if (is_complex(lower) && is_floating_point(higher)) return promote_types(higher, lower);
+    // A complex of lower rank (0-dim, or a number) takes the precision of the floating tensor.
+    if (is_complex(lower) && is_floating_point(higher)) return higher == DType::Float64 ? DType::Complex128 : DType::Complex64;
     return lower;
   }
   return higher;
@@ -72,11 +73,7 @@ void Promotion::add(const Scalar& s) {
 }
 
 DType Promotion::get() const {
-  // A complex number with a real tensor takes the tensor's precision: float64 gives complex128, half gives complex64.
-  DType tensors = combine(dims_, zeros_);
-  DType numbers = numbers_;
-  if (numbers == DType::Complex128 && is_floating_point(tensors) && tensors != DType::Float64) numbers = DType::Complex64;
-  return combine(tensors, numbers);
+  return combine(combine(dims_, zeros_), numbers_);
 }
 
 DType result_type(const Tensor& a, const Tensor& b) {

@@ -50,14 +50,36 @@ int arg_index(const Op& op, const std::string& name) {
   return i;
 }
 
+// Dtypes whose storage is a compute type with a loop of its own, which promotion leaves as they are.
+uint16_t direct_types(const Op& op) {
+  constexpr struct {
+    DType dtype;
+    ComputeType loop;
+  } kDirect[] = {{DType::Bool, ComputeType::U8},    {DType::Int32, ComputeType::I32},     {DType::Int64, ComputeType::I64},
+                 {DType::Float32, ComputeType::F32}, {DType::Float64, ComputeType::F64},   {DType::Complex64, ComputeType::C64},
+                 {DType::Complex128, ComputeType::C128}};
+  const TypeRule& rule = op.def->types;
+  if (op.num_outs != 1 || rule.result == ResultType::Integer || op.num_tensor_args > 4) return 0;
+  uint16_t mask = 0;
+  for (auto& d : kDirect) {
+    bool fits = op.loops[int(d.loop)] && rule.accepts(d.dtype) && !(rule.promote == Promote::Float && is_integral(d.dtype, true)) &&
+                !(rule.result == ResultType::Real && is_complex(d.dtype));
+    if (fits) mask = uint16_t(mask | 1u << int(d.dtype));
+  }
+  return mask;
+}
+
 void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const ScalarLoops* loops) {
   op.def = &def;
   op.form = form;
   op.schema = schema;
   op.name = schema.full_name();
+  op.schema_text = schema.str();
   VESTA_CHECK(schema.args.size() <= 32, op.name, ": expected at most 32 arguments");
   op.num_args = uint8_t(schema.args.size());
   op.num_outs = uint8_t(schema.results.size());
+  std::fill(std::begin(op.edge_of_arg), std::end(op.edge_of_arg), int8_t(-1));
+  for (int i = 0; i < def.save.count; ++i) op.saves_outputs |= def.save.items[i].output;
   for (int i = 0; i < op.num_args; ++i) {
     auto& a = schema.args[size_t(i)];
     op.mutates |= a.mutated;
@@ -68,6 +90,7 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
       continue;
     }
     VESTA_CHECK(op.num_tensor_args < Op::kMaxTensors, op.name, ": too many tensor arguments");
+    op.edge_of_arg[i] = int8_t(op.num_tensor_args);
     op.tensor_args[op.num_tensor_args++] = uint8_t(i);
     op.has_tensor_lists |= a.list;
   }
@@ -82,7 +105,7 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
   for (int i = 0; i < op.num_args; ++i) op.defaults[size_t(i)] = parse_default(schema.args[size_t(i)]);
   op.loops = loops ? loops->loop : def.scalar.loops.loop;
   if (def.scalar.classes && def.types.promote != Promote::None && !def.decompose && !def.kernels.find(DeviceType::CPU))
-    op.eager = registry().hooks.pointwise;
+    op.eager = registry().hooks.pointwise, op.direct_types = direct_types(op);
   else
     op.eager = choose_eager(op);
   bool defined = def.scalar.classes || def.kernels.find(DeviceType::CPU) || def.decompose || (op.returns_view && def.infer);
@@ -98,8 +121,8 @@ void add_op(const OpDef& def, const Schema& schema, OpForm form, const ScalarLoo
   op.functional = form == OpForm::Functional ? op.id : functional;
   VESTA_CHECK(r.by_name.emplace(op.name, &op).second, "register_ops: ", op.name, " is registered already");
   if (op.id < std::size(kGeneratedSchemas))
-    VESTA_CHECK_AS(InternalError, op.schema.str() == kGeneratedSchemas[op.id], "register_ops: built-in op ", op.id,
-                   " is ", op.schema.str(), " but the generated headers say ", kGeneratedSchemas[op.id]);
+    VESTA_CHECK_AS(InternalError, op.schema_text == kGeneratedSchemas[op.id], "register_ops: built-in op ", op.id,
+                   " is ", op.schema_text, " but the generated headers say ", kGeneratedSchemas[op.id]);
   r.ops.push_back(&op);
 }
 
@@ -117,6 +140,46 @@ void add_family(const OpFamily& family) {
 }
 
 }  // namespace
+
+namespace {
+bool kind_fits(const SchemaArg& a, const Value& v) {
+  bool number = v.kind >= ValueKind::Bool && v.kind <= ValueKind::Complex;
+  if (v.is_none()) return a.optional || a.has_default;
+  if (a.list) {
+    switch (a.type) {
+      case ArgType::Tensor: return v.kind == ValueKind::TensorList;
+      case ArgType::Int: return v.kind == ValueKind::IntList;
+      case ArgType::Float: return v.kind == ValueKind::FloatList;
+      case ArgType::Bool: return v.kind == ValueKind::BoolList;
+      default: return v.kind == ValueKind::ScalarList;
+    }
+  }
+  switch (a.type) {
+    case ArgType::Tensor: return v.kind == ValueKind::Tensor;
+    case ArgType::Scalar: return number;
+    case ArgType::Int: return v.kind == ValueKind::Int;
+    case ArgType::Float: return v.kind == ValueKind::Float || v.kind == ValueKind::Int;
+    case ArgType::Bool: return v.kind == ValueKind::Bool;
+    case ArgType::String: return v.kind == ValueKind::String;
+    case ArgType::DType: return v.kind == ValueKind::DType;
+    case ArgType::Device: return v.kind == ValueKind::Device;
+    case ArgType::Layout: return v.kind == ValueKind::Layout;
+    case ArgType::MemoryFormat: return v.kind == ValueKind::MemoryFormat;
+    case ArgType::Generator: return v.kind == ValueKind::Generator;
+  }
+  return false;
+}
+}  // namespace
+
+void check_arguments(const Op& op, const Value* args) {
+  for (int i = 0; i < op.num_args; ++i) {
+    const SchemaArg& a = op.schema.args[size_t(i)];
+    VESTA_CHECK_AS(TypeError, kind_fits(a, args[i]), op.name, ": argument ", a.name, " has the wrong kind: got ", value_text(args[i]));
+    // Lists of tensors may hold no undefined entries unless the schema says so ("Tensor?[]").
+    if (args[i].kind == ValueKind::TensorList && !a.optional_items)
+      for (auto& t : args[i].tensors()) VESTA_CHECK_AS(TypeError, t.defined(), op.name, ": argument ", a.name, " holds an undefined tensor");
+  }
+}
 
 void set_registry_hooks(const RegistryHooks& hooks) { registry().hooks = hooks; }
 

@@ -30,13 +30,17 @@ struct Op {
   uint8_t tensor_args[kMaxTensors]{};  // positions of arguments of tensor type (lists included), out= excluded
   uint8_t attr_args[kMaxAttrs]{};      // positions of the scalar text's attributes
   uint8_t num_attrs = 0;
+  int8_t edge_of_arg[32];              // position among the tensor arguments, -1 for others; without lists: its edge
+  bool saves_outputs = false;
+  // What the pointwise driver's short way takes: dtypes that need neither promotion nor staging (a mask over DType).
+  uint16_t direct_types = 0;
   uint32_t promote_mask = 0;           // argument positions of Scalars that take part in promotion
   uint16_t functional = 0;             // id of the functional form, for in-place and out forms
 
   Schema schema;
   std::string name;               // "add.Tensor"
+  std::string schema_text;        // the whole schema, of this form
   std::vector<Value> defaults;    // by argument; None where there is none
-  std::string storage_of_defaults;
   const char* family = "";
 };
 
@@ -45,6 +49,9 @@ inline const Op& op_of(uint16_t id) { return op_of(OpId(id)); }
 // Null where no such operator is registered. "add.Tensor", "add_.Tensor", "relu" (the empty overload).
 const Op* find_op(std::string_view name_and_overload);
 const std::vector<const Op*>& all_ops();
+
+// Throws TypeError where a value's kind does not fit its schema argument. Typed C++ wrappers need no such check.
+void check_arguments(const Op& op, const Value* args);
 
 // What core cannot know, set once by init(): the driver of scalar texts, the registration of built-in families.
 using EagerFn = void (*)(const Op&, const Value*, Value*);

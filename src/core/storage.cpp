@@ -230,8 +230,7 @@ Tensor empty_cpu(IntArrayRef sizes, DType dtype) {
   return Tensor::adopt(impl);
 }
 
-Tensor shallow_alias(const Tensor& t) {
-  TensorImpl* from = t.impl();
+Tensor shallow_alias(TensorImpl* from) {
   TensorImpl* impl = new_alias(from->storage);
   impl->dtype = from->dtype;
   impl->device = from->device;

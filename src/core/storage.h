@@ -21,13 +21,16 @@ void release_storage(Storage* storage);
 void set_ndim(TensorImpl* impl, int ndim);
 // Computes numel and the contiguous/dense facts from sizes and strides.
 void refresh_facts(TensorImpl* impl);
+// The same where sizes may be symbolic (core/infer.cpp).
+void symbolic_facts(TensorImpl* impl);
 void set_contiguous(TensorImpl* impl, const int64_t* sizes, int ndim);
 void contiguous_strides(const int64_t* sizes, int ndim, int64_t* strides);
 
 // A fresh CPU tensor, contiguous; the fast path of kernels and of tests.
 Tensor empty_cpu(IntArrayRef sizes, DType dtype);
 // Another impl with the same storage, sizes and type, outside of autograd: no grad_fn, no requires_grad, not a view.
-Tensor shallow_alias(const Tensor& t);
+Tensor shallow_alias(TensorImpl* t);
+inline Tensor shallow_alias(const Tensor& t) { return shallow_alias(t.impl()); }
 // One slot per hash of a storage: pointer << 16 | op id. Best effort, for messages only.
 extern std::atomic<uint64_t> last_writers[256];
 // Counts an in-place write by op `op_id`, and remembers it for the message of a failed version check.

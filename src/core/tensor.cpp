@@ -53,14 +53,14 @@ bool Tensor::is_non_overlapping_and_dense() const { return get()->bits & TensorI
 
 void* Tensor::data_ptr() const {
   TensorImpl* impl = get();
-  VESTA_CHECK_AS(NotImplementedError, impl->storage || impl->numel == 0, "data_ptr: a meta or traced tensor has no data");
+  VESTA_CHECK_AS(NotImplementedError, (impl->bits & TensorImpl::kHasData) || impl->numel == 0, "data_ptr: a meta or traced tensor has no data");
   return impl->data;
 }
 
 Scalar Tensor::item() const {
   TensorImpl* impl = get();
   VESTA_CHECK(impl->numel == 1, "item: expected a tensor with one element, got ", impl->numel);
-  VESTA_CHECK_AS(NotImplementedError, impl->storage,
+  VESTA_CHECK_AS(NotImplementedError, impl->bits & TensorImpl::kHasData,
                  "item: a meta or traced tensor has no value; keep the computation in tensors while tracing");
   Tensor t = *this;
   if (impl->bits & (TensorImpl::kConj | TensorImpl::kNeg)) t = t.resolve_conj().resolve_neg();

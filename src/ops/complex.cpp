@@ -29,6 +29,12 @@ void k_conj_physical(const KernelCtx& k) {
   }
 }
 
+// As above, but what has no lazy conjugation is only copied: a trace records the call for tensors of both kinds.
+void k_resolve_conj(const KernelCtx& k) {
+  if (k.tensor(0).is_conj()) k_conj_physical(k);
+  else cpu::copy_elements(k.out(), k.tensor(0));
+}
+
 // Views of the two halves: strides and offset double.
 void view_part(InferCtx& c, int64_t part, bool last_dim) {
   const Tensor& t = c.tensor(0);
@@ -61,7 +67,7 @@ constexpr OpDef table[] = {
 OP("conj(Tensor(a) self) -> Tensor(a)",
   .types = any_types, .accepts_conj = true,
   .decompose = [](const Args& a) -> Results { return a.tensor(0).is_complex() ? _conj(a.tensor(0)) : a.tensor(0); },
-  .shard = {"pw-lin1"}, .doc = "Complex conjugate, lazily; self for real tensors.",
+  .shard = Shard::view(), .doc = "Complex conjugate, lazily; self for real tensors.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("_conj(Tensor(a) self) -> Tensor(a)",
   .types = any_types, .accepts_conj = true,
@@ -72,7 +78,7 @@ OP("_conj(Tensor(a) self) -> Tensor(a)",
 OP("resolve_conj(Tensor(a) self) -> Tensor(a)",
   .types = any_types, .accepts_conj = true,
   .decompose = [](const Args& a) -> Results { return a.tensor(0).is_conj() ? _resolve_conj(a.tensor(0)) : a.tensor(0); },
-  .shard = {"copy"}, .doc = "self without a lazy conjugation.",
+  .shard = {"pw-lin1"}, .doc = "self without a lazy conjugation.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("resolve_neg(Tensor(a) self) -> Tensor(a)",
   .types = any_types, .accepts_conj = true,
@@ -81,10 +87,10 @@ OP("resolve_neg(Tensor(a) self) -> Tensor(a)",
       Tensor plain = a.tensor(0).alias();
       plain.impl()->bits &= ~TensorImpl::kNeg;
       return plain.neg(); },
-  .shard = {"copy"}, .doc = "self without a lazy negation.",
+  .shard = {"pw-lin1"}, .doc = "self without a lazy negation.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("_resolve_conj(Tensor self) -> Tensor",
-  .types = any_types, .infer = infer_like_self, .kernels = {{Cpu, k_conj_physical}}, .accepts_conj = true,
+  .types = any_types, .infer = infer_like_self, .kernels = {{Cpu, k_resolve_conj}}, .accepts_conj = true,
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy(); }); },
   .shard = {"copy"}, .doc = "A copy with the lazy conjugation carried out.",
   .samples = [](SampleGen& s) { if (is_complex(s.dtype())) s(s.t({3}).conj()); }),
@@ -137,6 +143,16 @@ OP("complex(Tensor real, Tensor imag) -> Tensor",
       Tensor r = a.tensor(0) + zeros_like(a.tensor(1)), i = a.tensor(1) + zeros_like(a.tensor(0));
       return view_as_complex(stack({r, i}, -1)); },
   .shard = Shard::pointwise(), .doc = "real + i imag.",
+  .samples = [](SampleGen& s) { if (s.dtype() == kFloat || s.dtype() == kDouble) s.binary(); }),
+OP("_conj_physical(Tensor self) -> Tensor",
+  .types = any_types, .infer = infer_like_self, .kernels = {{Cpu, k_conj_physical}},
+  .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().conj(); }); },
+  .shard = {"pw-lin1"}, .doc = "conj_physical of a complex tensor.",
+  .samples = [](SampleGen& s) { if (is_complex(s.dtype())) s.unary(s.shapes()); }),
+OP("polar(Tensor abs, Tensor angle) -> Tensor",
+  .forms = Out, .types = {types::kFloatMask, Promote::Same},
+  .decompose = [](const Args& a) -> Results { return complex(a.tensor(0) * a.tensor(1).cos(), a.tensor(0) * a.tensor(1).sin()); },
+  .shard = Shard::pointwise(), .doc = "abs * (cos(angle) + i sin(angle)).",
   .samples = [](SampleGen& s) { if (s.dtype() == kFloat || s.dtype() == kDouble) s.binary(); }),
 };
 

@@ -92,8 +92,11 @@ void k_copy_self(const KernelCtx& k) { cpu::copy_elements(k.out(), k.tensor(0));
 
 void k_copy_(const KernelCtx& k) {
   const Tensor &dst = k.tensor(0);
-  Tensor src = k.tensor(1);
-  if (dst.impl() == src.impl()) return;
+  if (dst.impl() == k.tensor(1).impl()) return;
+  // Lazy bits: the source is resolved; a lazily conjugated or negated destination stores the inverse of what it shows.
+  Tensor src = k.tensor(1).resolve_conj().resolve_neg();
+  if (dst.is_conj()) src = src.conj_physical();
+  if (dst.is_neg()) src = src.neg();
   TensorImpl* d = dst.impl();
   for (int i = 0; i < d->ndim; ++i)
     VESTA_CHECK(d->strides_data()[i] != 0 || d->sizes_data()[i] <= 1, "copy_: the written tensor has elements that share memory; clone it first");
@@ -128,13 +131,15 @@ void k_zero_(const KernelCtx& k) {
 }
 
 // ---- arange ----
-int64_t arange_length(const Args& a, const Scalar& start, const Scalar& end, const Scalar& step, bool integral) {
+// As PyTorch counts: an int64 result truncates all three first, other integers only the values.
+int64_t arange_length(const Args& a, Scalar start, Scalar end, Scalar step, DType dtype) {
+  if (dtype == kLong) start = start.toLong(), end = end.toLong(), step = step.toLong();
   double s = start.toDouble(), e = end.toDouble(), d = step.toDouble();
   VESTA_CHECK(d != 0, a.name(), ": expected a step other than 0");
   VESTA_CHECK(std::isfinite(s) && std::isfinite(e), a.name(), ": expected finite bounds, got ", s, " and ", e);
   VESTA_CHECK((d > 0 && e >= s) || (d < 0 && e <= s), a.name(), ": the bounds ", s, " and ", e, " do not fit the sign of step ", d);
   double n;
-  if (integral && start.isIntegral() && end.isIntegral() && step.isIntegral()) {
+  if (is_integral(dtype, true) && start.isIntegral() && end.isIntegral() && step.isIntegral()) {
     int64_t si = start.toLong(), ei = end.toLong(), di = step.toLong();
     n = double((ei - si + di + (di > 0 ? -1 : 1)) / di);
   } else {
@@ -151,17 +156,16 @@ DType arange_dtype(const Args& a, int dtype_at, std::initializer_list<Scalar> bo
 void infer_arange(InferCtx& c) {
   Scalar start = c.scalar(0), end = c.scalar(1), step = c.scalar(2);
   DType t = arange_dtype(c, 3, {start, end, step});
-  c.out(0, {SymInt(arange_length(c, start, end, step, is_integral(t, true)))}, t, c.device(5));
+  c.out(0, {SymInt(arange_length(c, start, end, step, t))}, t, c.device(5));
 }
 void k_arange(const KernelCtx& k) {
   Tensor& out = k.out();
   int64_t n = out.numel();
   if (is_integral(out.dtype(), true)) {
     Tensor t = out.dtype() == kLong ? out : empty_cpu({n}, kLong);
-    int64_t s = k.scalar(0).toLong(), d = k.scalar(2).isIntegral() ? k.scalar(2).toLong() : 0;
-    double sd = k.scalar(0).toDouble(), dd = k.scalar(2).toDouble();
+    int64_t s = k.scalar(0).toLong(), d = k.scalar(2).toLong();
     auto* p = t.data_ptr<int64_t>();
-    for (int64_t i = 0; i < n; ++i) p[i] = d ? s + i * d : int64_t(sd + double(i) * dd);
+    for (int64_t i = 0; i < n; ++i) p[i] = s + i * d;
     if (!t.is_same(out)) cpu::copy_elements(out, t);
   } else {
     Tensor t = out.dtype() == kDouble ? out : empty_cpu({n}, kDouble);
@@ -192,13 +196,13 @@ TensorOptions options_from(const Args& a, int at, const Tensor& like) {
 constexpr OpDef table[] = {
 OP("empty.memory_format(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
   .infer = infer_empty, .kernels = {{Cpu, k_empty}}, .non_differentiable = true, .shard = {"create"},
-  .doc = "Uninitialised elements.", .samples = [](SampleGen&) {}),
+  .doc = "Uninitialised elements.", .samples = [](SampleGen& s) { s(std::vector<int64_t>{2, 3}, s.dtype()); s(std::vector<int64_t>{0, 3}, s.dtype()); }),
 OP("empty_strided(int[] size, int[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
   .infer = infer_empty_strided, .kernels = {{Cpu, k_empty}}, .non_differentiable = true, .shard = {"create"},
-  .doc = "Uninitialised elements with given strides.", .samples = [](SampleGen&) {}),
+  .doc = "Uninitialised elements with given strides.", .samples = [](SampleGen& s) { s(std::vector<int64_t>{2, 3}, std::vector<int64_t>{1, 2}, s.dtype()); }),
 OP("empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
   .infer = infer_empty_like, .kernels = {{Cpu, k_empty}}, .accepts_conj = true, .non_differentiable = true, .shard = {"like"},
-  .doc = "Uninitialised elements in self's shape, dtype and stride order.", .samples = [](SampleGen&) {}),
+  .doc = "Uninitialised elements in self's shape, dtype and stride order.", .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("zeros(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
   .infer = infer_sizes<1, 3>, .kernels = {{Cpu, k_zeros}}, .non_differentiable = true, .shard = {"create"}, .doc = "All 0.",
   .samples = [](SampleGen& s) { s(std::vector<int64_t>{2, 3}, s.dtype()); s(std::vector<int64_t>{}, s.dtype()); }),
@@ -236,7 +240,7 @@ OP("new_full(Tensor self, int[] size, Scalar fill_value, *, ScalarType? dtype=No
   .samples = [](SampleGen& s) { s(s.t({2}), std::vector<int64_t>{2, 3}, Scalar(2)); }),
 OP("new_empty(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
   .decompose = [](const Args& a) -> Results { return empty(a.ints(1), options_from(a, 2, a.tensor(0))); },
-  .non_differentiable = true, .shard = {"factory"}, .doc = "empty with self's dtype and device.", .samples = [](SampleGen&) {}),
+  .non_differentiable = true, .shard = {"factory"}, .doc = "empty with self's dtype and device.", .samples = [](SampleGen& s) { s(s.t({2}), std::vector<int64_t>{2, 3}); }),
 OP("arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
   .decompose = [](const Args& a) -> Results { return arange(Scalar(0), a.scalar(0), Scalar(1), TensorOptions().dtype(arange_dtype(a, 1, {a.scalar(0)})).device(a.device(3))); },
   .non_differentiable = true, .shard = {"create"}, .doc = "0, 1, ... below end.",

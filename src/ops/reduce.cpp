@@ -7,6 +7,7 @@
 #include "kernels/cpu/elem.h"
 #include "kernels/cpu/reduce.h"
 #include "ops/infer.h"
+#include "ops/reduce_grad.h"
 #include "ops/reduce_layout.h"
 #include "vesta/op.h"
 
@@ -61,15 +62,6 @@ void k_mean(const KernelCtx& k) {
   if (n == 0) cpu::fill_elements(k.out(), Scalar(std::numeric_limits<double>::quiet_NaN()));
 }
 
-// The gradient of a reduction, with the reduced dims back and broadcast over the input's sizes.
-Tensor unreduce(const Grad& g, const Tensor& dy, IntArrayRef sizes, const Value& dims, bool keepdim) {
-  if (sizes.empty()) return dy.expand(sizes);
-  Tensor t = dy;
-  if (!keepdim)
-    for (int64_t d : wrapped_dims(g, dims, int64_t(sizes.size()))) t = t.unsqueeze(d);
-  return t.expand(sizes);
-}
-
 constexpr OpDef table[] = {
 OP("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
   .types = any_types,
@@ -99,7 +91,7 @@ OP("sum_to_size(Tensor self, int[] size) -> Tensor",
   .decompose = [](const Args& a) -> Results {
       const Tensor& t = a.tensor(0);
       IntArrayRef want = a.ints(1);
-      if (t.sizes() == want) return t;
+      if (t.sizes() == want && !(want.empty() && is_integral(t.dtype(), true))) return t;
       VESTA_CHECK(int64_t(want.size()) <= t.dim(), "sum_to_size: expected at most ", t.dim(), " dims, got ", want.size());
       std::vector<int64_t> dims;
       int64_t lead = t.dim() - int64_t(want.size());
@@ -110,9 +102,9 @@ OP("sum_to_size(Tensor self, int[] size) -> Tensor",
         VESTA_CHECK(wanted == 1, "sum_to_size: size ", have.str(), " at dim ", d, " cannot be summed to ", wanted.str());
         dims.push_back(d);
       }
-      Tensor r = dims.empty() ? t : sum(t, dims, true, t.dtype());
+      Tensor r = dims.empty() && !want.empty() ? t : sum(t, dims, true);
       return lead > 0 ? r.view(want) : r; },
-  .shard = {"replicate"}, .doc = "Sums the dims that broadcasting from `size` would have repeated.",
+  .shard = {"decomp"}, .doc = "Sums the dims that broadcasting from `size` would have repeated.",
   .samples = [](SampleGen& s) { s(s.t({2, 3, 4}), std::vector<int64_t>{3, 1}); s(s.t({3, 4}), std::vector<int64_t>{}); }),
 };
 

@@ -8,7 +8,7 @@ namespace vesta {
 namespace {
 
 using namespace op_block;
-using Sizes = std::vector<SymInt>;
+using Sizes = SymDims;
 
 Sizes sizes_vec(const InferCtx& c, int i) { return {c.sizes(i).begin(), c.sizes(i).end()}; }
 Sizes strides_vec(const InferCtx& c, int i) { return {c.strides(i).begin(), c.strides(i).end()}; }
@@ -40,8 +40,17 @@ Sizes infer_size(const InferCtx& c, IntArrayRef wanted, SymInt numel) {
 }
 
 // Strides of a reshape without copying, or false: each run of old dims that is contiguous in itself is split anew.
-bool view_strides(ArrayRef<SymInt> old_sizes, ArrayRef<SymInt> old_strides, const Sizes& sizes, Sizes& strides) {
-  strides.assign(sizes.size(), 1);
+bool view_strides(const Tensor& t, const Sizes& sizes, Sizes& strides) {
+  ArrayRef<SymInt> old_sizes = InferCtx::sizes_of(t), old_strides = InferCtx::strides_of(t);
+  strides.resize(sizes.size());
+  if (t.impl()->contiguous()) {
+    SymInt step = 1;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      strides[d] = step;
+      if (sizes[d].is_symbolic() || sizes[d].raw() > 1) step *= sizes[d];
+    }
+    return true;
+  }
   SymInt numel = 1;
   for (auto s : old_sizes) numel *= s;
   if (numel == 0) {
@@ -75,16 +84,11 @@ bool view_strides(ArrayRef<SymInt> old_sizes, ArrayRef<SymInt> old_strides, cons
   return v == -1;
 }
 
-SymInt numel_of(const InferCtx& c, int i) {
-  SymInt n = 1;
-  for (auto s : c.sizes(i)) n *= s;
-  return n;
-}
+SymInt numel_of(const InferCtx& c, int i) { return SymInt::from_raw(c.tensor(i).numel()); }
 
 void infer_view(InferCtx& c) {
-  // Contiguous to contiguous is the common case.
   Sizes sizes = infer_size(c, c.ints(1), numel_of(c, 0)), strides;
-  VESTA_CHECK(view_strides(c.sizes(0), c.strides(0), sizes, strides), c.name(),
+  VESTA_CHECK(view_strides(c.tensor(0), sizes, strides), c.name(),
               ": the size is not compatible with the tensor's strides (some dims span memory that is not contiguous); use reshape");
   c.out_view(0, 0, sizes, strides, offset(c));
 }
@@ -216,7 +220,7 @@ void infer_as_strided(InferCtx& c) {
   }
   VESTA_CHECK(at >= 0, c.name(), ": expected a storage offset >= 0");
   const Tensor& t = c.tensor(0);
-  if (t.impl()->storage && !empty)
+  if ((t.impl()->bits & TensorImpl::kHasData) && !empty)
     VESTA_CHECK(extent.raw() >= 0 && uint64_t(extent.raw()) * t.element_size() <= t.impl()->storage->bytes, c.name(), ": the view reaches element ",
                 extent.raw(), ", the storage has ", t.impl()->storage->bytes / t.element_size());
   c.out_view(0, 0, sym(sizes), sym(strides), at);
@@ -269,7 +273,7 @@ void infer_unfold(InferCtx& c) {
 }
 
 // ---- several views ----
-void pieces(InferCtx& c, int d, const std::vector<SymInt>& lengths) {
+void pieces(InferCtx& c, int d, const Sizes& lengths) {
   c.set_count(int(lengths.size()));
   SymInt at = offset(c);
   for (size_t k = 0; k < lengths.size(); ++k) {
@@ -284,7 +288,7 @@ void infer_split(InferCtx& c) {
   int d = c.wrap_dim(c.integer(2, 0), c.dim(0));
   int64_t piece = c.integer(1), size = c.sizes(0)[size_t(d)].as_int();
   VESTA_CHECK(piece >= 0 && (piece > 0 || size == 0), c.name(), ": expected a split size > 0, got ", piece);
-  std::vector<SymInt> lengths;
+  Sizes lengths;
   for (int64_t at = 0; at < size; at += piece) lengths.push_back(std::min(piece, size - at));
   if (lengths.empty()) lengths.push_back(0);
   pieces(c, d, lengths);
@@ -405,7 +409,7 @@ OP("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"
   .types = any_types, .infer = infer_diagonal, .accepts_conj = true,
   .vjp = [](const Grad& g) { return grads(G(0) { Tensor full = zeros(g.sizes(0), g.dy().options());
                                                  full.diagonal(g.integer(1), g.integer(2), g.integer(3)).copy_(g.dy()); return full; }); },
-  .shard = Shard::view(), .doc = "The diagonal of two dims, as the last dim.",
+  .shard = Shard::replicate(), .doc = "The diagonal of two dims, as the last dim.",
   .samples = [](SampleGen& s) { s(s.t({3, 4})); s(s.t({3, 4}), 1); s(s.t({2, 3, 4}), -1, 1, 2); }),
 OP("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
   .types = any_types, .infer = infer_unfold, .accepts_conj = true,
@@ -416,7 +420,7 @@ OP("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
       // Windows overlap where step < size: add them one by one.
       for (int64_t k = 0; k < windows; ++k) full.slice(d, k * g.integer(3), k * g.integer(3) + g.integer(2)).add_(g.dy().select(d, k).movedim(-1, d));
       return full; }); },
-  .shard = {"replicate"}, .doc = "Sliding windows of a dim, as a new last dim.",
+  .shard = {"shard-exceptdim"}, .doc = "Sliding windows of a dim, as a new last dim.",
   .samples = [](SampleGen& s) { s(s.t({5, 3}), 0, 2, 1); s(s.t({5, 3}), 0, 2, 3); }),
 OP("split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",
   .types = any_types, .infer = infer_split, .accepts_conj = true,
@@ -444,7 +448,7 @@ OP("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
       one.erase(one.begin() + d);
       std::vector<std::vector<int64_t>> sizes(size_t(g.sizes(0)[size_t(d)]), one);
       return stack(materialized(g, int(sizes.size()), sizes), d); }); },
-  .shard = {"split"}, .doc = "All indices of a dim, as separate tensors.",
+  .shard = {"select"}, .doc = "All indices of a dim, as separate tensors.",
   .samples = [](SampleGen& s) { s(s.t({3, 2})); s(s.t({3, 2}), 1); }),
 
 // ---- backward helpers and compositions ----
@@ -452,26 +456,26 @@ OP("select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -
   .types = any_types,
   .decompose = [](const Args& a) -> Results { Tensor full = zeros(a.ints(1), a.tensor(0).options()); full.select(a.integer(2), a.integer(3)).copy_(a.tensor(0)); return full; },
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().select(g.integer(2), g.integer(3)); }); },
-  .shard = {"replicate"}, .doc = "Gradient of select: grad_output at one index, zeros elsewhere.",
+  .shard = {"slice"}, .doc = "Gradient of select: grad_output at one index, zeros elsewhere.",
   .samples = [](SampleGen& s) { s(s.t({4}), std::vector<int64_t>{3, 4}, 0, 1); }),
 OP("slice_backward(Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step) -> Tensor",
   .types = any_types,
   .decompose = [](const Args& a) -> Results { Tensor full = zeros(a.ints(1), a.tensor(0).options());
       full.slice(a.integer(2), a.integer(3), a.integer(4), a.integer(5)).copy_(a.tensor(0)); return full; },
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().slice(g.integer(2), g.integer(3), g.integer(4), g.integer(5)); }); },
-  .shard = {"replicate"}, .doc = "Gradient of slice: grad_output in the slice, zeros elsewhere.",
+  .shard = {"slice"}, .doc = "Gradient of slice: grad_output in the slice, zeros elsewhere.",
   .samples = [](SampleGen& s) { s(s.t({2, 4}), std::vector<int64_t>{5, 4}, 0, 1, 4, 2); }),
 OP("reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
   .types = any_types, .accepts_conj = true,
   .decompose = [](const Args& a) -> Results {
       const Tensor& t = a.tensor(0);
-      std::vector<SymInt> sizes(a.ints(1).begin(), a.ints(1).end()), strides;
+      Sizes sizes(a.ints(1).begin(), a.ints(1).end()), strides;
       SymInt known = 1, numel = 1;
       int unknown = -1;
       for (auto d : t.sizes()) numel *= SymInt(d);
       for (size_t d = 0; d < sizes.size(); ++d) { if (sizes[d] == -1) unknown = int(d); else known *= sizes[d]; }
       if (unknown >= 0 && !(known == 0)) sizes[size_t(unknown)] = numel / known;
-      bool view = view_strides(InferCtx::sizes_of(t), InferCtx::strides_of(t), sizes, strides);
+      bool view = view_strides(t, sizes, strides);
       return view ? t.view(a.ints(1)) : t.clone(MemoryFormat::Contiguous).view(a.ints(1)); },
   .shard = Shard::view(), .doc = "view where possible, else a contiguous copy.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), std::vector<int64_t>{2, -1}); s(s.t({3, 4}).transpose(0, 1), std::vector<int64_t>{12}); }),

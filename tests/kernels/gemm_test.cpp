@@ -333,6 +333,60 @@ TEST_F(GemmTest, BlockedSizesAcrossEveryBlockBoundaryAreRight) {
     }
 }
 
+TEST_F(GemmTest, FewRowsOrColumnsOfLongDotProductsAreRight) {
+  for (CpuIsa level : levels())
+    for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[3], kAll[4], kAll[5]})
+      for (int64_t few = 1; few <= 9; ++few)
+        for (bool rows : {true, false}) {
+          const int64_t many = pick(4, 150);
+          Case c{.type = t.type, .out = t.out, .m = rows ? few : many, .n = rows ? many : few, .k = pick(16, 1200),
+                 .a = few % 2 ? Layout::Row : Layout::Padded, .b = Layout::Column};
+          check(level, c, rng_);
+          c.alpha = -0.5;
+          c.beta = 2;
+          c.bias = c.apply = c.residual = true;
+          c.ldc_extra = 2;
+          check(level, c, rng_);
+        }
+}
+
+TEST_F(GemmTest, LongRowsAndColumnsAreCutIntoTasksRightly) {
+  check(cpu_isa(), {.m = 1, .n = 5003, .k = 260, .b = Layout::Column, .bias = true}, rng_);
+  check(cpu_isa(), {.m = 5003, .n = 1, .k = 260}, rng_);
+  check(cpu_isa(), {.m = 5003, .n = 3, .k = 260, .b = Layout::Column, .beta = 1, .residual = true}, rng_);
+  check(cpu_isa(), {.m = 3, .n = 5003, .k = 260}, rng_);
+}
+
+// y = gelu(x W^T + b) and relu through the epilogue's function pointer, as nn's fused linear uses it.
+void gelu_rows(void* t, int64_t n, int64_t, int64_t, const void*) {
+  float* v = static_cast<float*>(t);
+  for (int64_t j = 0; j < n; ++j) v[j] = 0.5f * v[j] * (1 + std::erf(v[j] * 0.70710678f));
+}
+void relu_rows(void* t, int64_t n, int64_t, int64_t, const void*) {
+  float* v = static_cast<float*>(t);
+  for (int64_t j = 0; j < n; ++j) v[j] = v[j] > 0 ? v[j] : 0.0f;
+}
+
+TEST_F(GemmTest, AFusedActivationEqualsTheSameActivationAfterwardsBitForBit) {
+  for (CpuIsa level : levels())
+    for (auto apply : {gelu_rows, relu_rows})
+      for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{5, 40, 30}, {70, 300, 130}, {1, 500, 600}}) {
+        Buffer a(GemmType::F32, m * k), w(GemmType::F32, n * k), bias(GemmType::F32, n);
+        Buffer fused(GemmType::F32, m * n), plain(GemmType::F32, m * n);
+        for (Buffer* buffer : {&a, &w, &bias}) buffer->fill(rng_);
+        GemmEpilogue e;
+        e.bias = bias.data();
+        GemmArgs g{.m = m, .n = n, .k = k, .a = a.data(), .a_row = k, .b = w.data(), .b_row = 1, .b_col = k,
+                   .c = plain.data(), .ldc = n, .epilogue = &e};
+        gemm_at(level, g);
+        for (int64_t i = 0; i < m; ++i) apply(static_cast<float*>(plain.data()) + i * n, n, i, 0, nullptr);
+        e.apply = apply;
+        g.c = fused.data();
+        gemm_at(level, g);
+        EXPECT_EQ(fused.bytes, plain.bytes) << cpu_isa_name(level) << " " << m << "x" << n << "x" << k;
+      }
+}
+
 TEST_F(GemmTest, RandomCasesOfEverythingAtOnceAreRight) {
   for (CpuIsa level : levels())
     for (TypePair t : kAll)

@@ -27,8 +27,8 @@ int sync_folder(const std::string& folder);
 int rename_over(const std::string& from, const std::string& to);
 int remove_file(const std::string& path);
 int close_file(int file);
-// Read-only and private. bytes > 0.
-int map_file(int file, size_t bytes, void** data);
+// Private: nothing written to the memory reaches the file. bytes > 0.
+int map_file(int file, size_t bytes, bool writable, void** data);
 void unmap_file(void* data, size_t bytes);
 
 // Null and a message in *error where it fails.

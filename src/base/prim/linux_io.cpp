@@ -106,8 +106,10 @@ int close_file(int file) {
   return error == EINTR ? 0 : error;
 }
 
-int map_file(int file, size_t bytes, void** data) {
-  *data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+int map_file(int file, size_t bytes, bool writable, void** data) {
+  // No reservation: a large file that is only read must not count as memory to be committed.
+  int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  *data = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_NORESERVE, file, 0);
   return *data == MAP_FAILED ? errno : 0;
 }
 

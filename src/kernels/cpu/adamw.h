@@ -56,7 +56,7 @@ struct FlatTensor {
   int64_t numel = 0;
 };
 
-// Sum of the squares of all elements: 16 float lanes in blocks of 4,096 (reduce.h), blocks added in double, in order.
+// Sum of the squares of all elements: 16 float lanes in blocks of 1,024 (reduce.h), blocks added in double, in order.
 double sum_of_squares(Elem type, const FlatTensor* tensors, int64_t count);
 // Every element *= factor, in place.
 void scale_tensors(Elem type, const FlatTensor* tensors, int64_t count, double factor);

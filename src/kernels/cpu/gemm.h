@@ -5,8 +5,8 @@
 //
 // Order of accumulation. K is cut into blocks of gemm_k_block() products. Inside a block an element's products are
 // added one after the other, from k low to high (with fma where the level has it); blocks are added in order. Two
-// exceptions, both fixed by shape and strides: rows or columns of length-K dot products (M or N below 9 with K
-// contiguous on both sides) keep one partial sum per vector lane, and bf16 on v4bf16 adds K in pairs, as the CPU's
+// exceptions, both fixed by shape and strides: dot products (M or N below 9, K 16 or more and contiguous on both sides)
+// keep one partial sum per vector lane over all of K, and bf16 on v4bf16 adds K in pairs, as the CPU's
 // instruction does (it flushes subnormals). f16 and bf16 accumulate in f32. The number of threads never changes a bit.
 #include <cstdint>
 

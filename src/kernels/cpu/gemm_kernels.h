@@ -40,6 +40,9 @@ struct GemmKernels {
   // A[m, k] (elements) into rows of `out_row` units, or (out_row == 0) into [k][pitch]. k is padded to whole groups with 0.
   void (*pack_a)(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
                  void* out);
+  // Sums of products along a contiguous K: out[i * out_x + j * out_y] = x row i . y row j, nx few, ny many.
+  void (*dots)(GemmType type, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row, int64_t ny,
+               int64_t k, void* out, int64_t out_x, int64_t out_y);
   // A contiguous row of the accumulation type: t += x, t = scale * x, and x = t, x being of the stored type.
   void (*add_row)(GemmType type, void* t, const void* x, int64_t n);
   void (*load_row)(GemmType type, void* t, const void* x, double scale, int64_t n);

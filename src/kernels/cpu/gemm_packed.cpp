@@ -1,10 +1,13 @@
-// The packed GEMM driver. For each slice of columns (and rows) that fits a few MB: (1) the pool copies B's slice into
-// panels, K block by K block, and A's rows into strips unless they can be read in place; (2) the pool computes tiles of
-// C. A tile walks K blocks, then strips of up to `rows` rows, each reused from L1 over the tile's B panels, which stay
-// in L2. The epilogue runs on a finished strip, rows as long as the tile.
+// The packed GEMM driver. For each slice of columns whose B fits a few MB: (1) the pool copies that part of B into
+// panels, K block by K block; (2) the pool computes tiles of C. A tile is a few strips (of up to `rows` rows) by many
+// columns. It walks K blocks; copies its strips of A unless they can be read in place; then walks groups of columns
+// whose panels fit L2, and in them strip after strip. The epilogue runs on a finished strip, rows as long as the group.
+//
+// Packed A stays private to the core that uses it: sharing it between cores was slower (128x128x768 with A transposed:
+// 197 against 140 us), because every line then moves between their caches twice.
 //
 // Small products skip packing and the pool. Batches of many items run one item per task, each packing for itself.
-// Blocking depends on shapes only, so results do not depend on the number of threads.
+// An element's sum depends on K's blocks alone, so neither tiles nor threads change a bit.
 #include <algorithm>
 
 #include "base/thread_pool.h"
@@ -14,12 +17,15 @@
 namespace vesta::cpu {
 namespace {
 
-constexpr int64_t kSliceBytes = 8 << 20;     // packed B, and packed A, kept in L3
-constexpr int64_t kTileColumnsBytes = 1024;  // a tile's width, in bytes of accumulators: with depth, B's share of L2
-constexpr int64_t kTileProducts = 1 << 21;   // about 40 us of one core: enough to hide a task's cost
-constexpr int64_t kTileStrips = 4;           // a tile this tall or taller reads its B from L3 at 1 byte a cycle or less
+constexpr int64_t kSliceBytes = 8 << 20;     // packed B, kept in L3
+constexpr int64_t kGroupBytes = 1024;        // columns of a group, in bytes of accumulators: x depth, B's share of L2
+constexpr int64_t kTileProducts = 3 << 19;   // about 14 us of one core: enough to hide a task's cost
+constexpr int64_t kTileStrips = 8;           // bounds A's share of L2; B then comes from L3 at under a byte a cycle
+constexpr int64_t kTilesPerThread = 16;      // wanted for balance, where the work allows
 constexpr int64_t kSmallProducts = 1 << 18;  // 64^3: below, one core and no packing
-constexpr int64_t kPackRows = 32;            // rows copied at a time from one panel to the next: lines stay in L1
+constexpr int64_t kFew = 8;                  // rows or columns of C up to which dot products win over packing
+constexpr int64_t kDotBytes = 128 << 10;     // of the larger matrix per task: some 5 us
+constexpr int64_t kPackRows = 8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -64,37 +70,29 @@ struct Product {
   int64_t units(int64_t depth) const { return ceil_div(depth, kernels.group); }
 };
 
-// Bias, apply and residual on rows that hold accumulators, then the store into C where that is another type.
-void finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, int64_t j, int64_t n) {
+// Bias, apply and residual on rows that hold accumulators, then the store into C unless they are in C already.
+void finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, int64_t j, int64_t n, bool in_c) {
   const GemmEpilogue* e = p.g.epilogue;
-  if (!e && p.c_is_acc) return;
+  if (!e && in_c) return;
   for (int64_t r = 0; r < rows; ++r, t += t_row * p.acc_bytes) {
     if (e) {
       if (e->bias) p.kernels.add_row(p.g.out, t, static_cast<const char*>(e->bias) + j * p.out_bytes, n);
       if (e->apply) e->apply(t, n, p.first_row + i + r, j, e->ctx);
       if (p.residual) p.kernels.add_row(p.g.out, t, p.residual + ((i + r) * e->residual_ld + j) * p.out_bytes, n);
     }
-    if (!p.c_is_acc) p.kernels.store_row(p.g.out, t, p.c + ((i + r) * p.g.ldc + j) * p.out_bytes, n);
+    if (!in_c) p.kernels.store_row(p.g.out, t, p.c + ((i + r) * p.g.ldc + j) * p.out_bytes, n);
   }
 }
 
-// Operands as the tiles see them: packed slices, or (packed false) the matrices themselves.
-struct Operands {
-  const char* b;
-  bool b_packed;
+// B as the tiles see it: packed panels of a slice of columns, or the matrix itself.
+struct PanelsOfB {
+  const char* data;
+  bool packed;
   int64_t first_column, columns;  // of the slice, columns padded to whole panels
-  const char* a;
-  bool a_packed;
-  int64_t first_row, rows;  // of the slice: rows are cut into strips() strips, packed or not
-
-  int64_t strips(const GemmKernels& kernels) const { return ceil_div(rows, kernels.rows); }
-  int64_t strip_start(const GemmKernels& kernels, int64_t strip) const {
-    return cut(rows, strips(kernels), strip);
-  }
 };
 
-// Packed A: per K block, strips one after the other: [k][pitch] where A's rows are strided (by_columns), else rows of
-// padded_row() units. The padding makes rows an odd number of lines apart, so that they spread over L1's sets.
+// Packed strips of A: [k][pitch] where A's rows are strided (by_columns), else rows of padded_row() units. The padding
+// makes rows an odd number of lines apart, so that they spread over L1's sets.
 bool by_columns(const Product& p) { return p.g.a_col != 1; }
 int64_t padded_row(const Product& p, int64_t units) {
   const int64_t line = 64 / p.kernels.unit_bytes;
@@ -104,53 +102,94 @@ int64_t strip_units(const Product& p, int64_t units) {
   return by_columns(p) ? p.kernels.pitch * units : p.kernels.rows * padded_row(p, units);
 }
 
-// Strips [from, to) of the tile grid x columns [j0, j1), all of K.
-void tile(const Product& p, const Operands& in, int64_t from, int64_t to, int64_t j0, int64_t j1) {
+int64_t strips_of(const Product& p) { return ceil_div(p.g.m, p.kernels.rows); }
+int64_t strip_start(const Product& p, int64_t strip) { return cut(p.g.m, strips_of(p), strip); }
+
+// Copies K block [p0, p0 + depth) of strips [from, to) of A.
+void pack_strips(const Product& p, int64_t from, int64_t to, int64_t p0, int64_t depth, char* out) {
   const GemmKernels& kernels = p.kernels;
   const GemmArgs& g = p.g;
-  const int64_t n = j1 - j0, blocks = p.blocks(), unit = kernels.unit_bytes;
-  const int64_t i0 = in.strip_start(kernels, from), rows = in.strip_start(kernels, to) - i0;
-  // Accumulators where C cannot hold them: one strip, or the tile if K has blocks.
-  const int64_t t_row = ceil_div(n, 16) * 16 + 16;
+  const int64_t units = p.units(depth), strip_bytes = strip_units(p, units) * kernels.unit_bytes;
+  if (!by_columns(p)) {
+    for (int64_t strip = from; strip < to; ++strip) {
+      const int64_t i = strip_start(p, strip);
+      kernels.pack_a(g.type, p.a + (i * g.a_row + p0) * p.in_bytes, g.a_row, 1, strip_start(p, strip + 1) - i, depth,
+                     padded_row(p, units), out + (strip - from) * strip_bytes);
+    }
+    return;
+  }
+  const int64_t i0 = strip_start(p, from), i1 = strip_start(p, to);
+  const auto prefetch = [&](int64_t q) {
+    // Rows of a transposed A are far apart, so the hardware does not see the next ones coming.
+    if (g.a_row != 1) return;
+    for (int64_t r = q; r < std::min(q + kPackRows, depth); ++r) {
+      const char* row = p.a + (i0 + (p0 + r) * g.a_col) * p.in_bytes;
+      for (int64_t byte = 0; byte < (i1 - i0) * p.in_bytes; byte += 64) __builtin_prefetch(row + byte);
+    }
+  };
+  prefetch(0);
+  for (int64_t q = 0; q < depth; q += kPackRows) {
+    prefetch(q + kPackRows);
+    for (int64_t strip = from; strip < to; ++strip) {
+      const int64_t i = strip_start(p, strip);
+      kernels.pack_a(g.type, p.a + (i * g.a_row + (p0 + q) * g.a_col) * p.in_bytes, g.a_row, g.a_col,
+                     strip_start(p, strip + 1) - i, std::min(kPackRows, depth - q), 0,
+                     out + (strip - from) * strip_bytes + q / kernels.group * kernels.pitch * kernels.unit_bytes);
+    }
+  }
+}
+
+// Strips [from, to) x columns [j0, j1), all of K.
+void tile(const Product& p, const PanelsOfB& b, int64_t from, int64_t to, int64_t j0, int64_t j1) {
+  const GemmKernels& kernels = p.kernels;
+  const GemmArgs& g = p.g;
+  const int64_t blocks = p.blocks(), unit = kernels.unit_bytes;
+  const int64_t i0 = strip_start(p, from), rows = strip_start(p, to) - i0;
+  const int64_t panel = kernels.columns;
+  const int64_t group = std::max(panel, kGroupBytes / p.acc_bytes / panel * panel);
+  // Scratch: A's strips, and accumulators where C cannot hold them (a strip x group, or the tile if K has blocks).
+  const int64_t a_bytes =
+      p.a_direct ? 0 : ceil_div((to - from) * strip_units(p, p.units(p.depth_of(0))) * unit, 64) * 64;
+  const int64_t t_columns = blocks > 1 ? j1 - j0 : std::min(group, j1 - j0);
+  const int64_t t_row = ceil_div(t_columns, 16) * 16 + 16;
   const int64_t t_bytes = p.c_is_acc ? 0 : (blocks > 1 ? rows : kernels.rows) * t_row * p.acc_bytes;
-  char* t = t_bytes ? static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(t_bytes))) : nullptr;
-  const auto run = in.a_packed && by_columns(p) ? kernels.strip_columns : kernels.strip_rows;
-  const char* packed_a = in.a;
+  char* scratch = a_bytes + t_bytes > 0
+                      ? static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + t_bytes)))
+                      : nullptr;
+  char* t = scratch + a_bytes;
+  const auto run = !p.a_direct && by_columns(p) ? kernels.strip_columns : kernels.strip_rows;
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t p0 = block * kernels.depth, units = p.units(p.depth_of(block));
-    const int64_t a_row = padded_row(p, units), a_strip = strip_units(p, units);
+    if (!p.a_direct) pack_strips(p, from, to, p0, p.depth_of(block), scratch);
     GemmStrip s;
-    s.n = n;
     s.k = units;
     s.alpha = g.alpha.real;
-    if (in.b_packed) {
-      s.b = in.b + (p0 / kernels.group * in.columns + (j0 - in.first_column) * units) * unit;
-      s.b_panel = kernels.columns * units;
-      s.b_row = kernels.columns;
-    } else {
-      s.b = in.b + (p0 * g.b_row + j0) * unit;
-      s.b_panel = kernels.columns;
-      s.b_row = g.b_row;
-    }
-    for (int64_t strip = from; strip < to; ++strip) {
-      const int64_t start = in.strip_start(kernels, strip), i = in.first_row + start;
-      s.m = in.strip_start(kernels, strip + 1) - start;
-      s.a_row = in.a_packed ? a_row : g.a_row / kernels.group;
-      s.a = in.a_packed ? packed_a + strip * a_strip * unit : p.a + (i * g.a_row + p0) * p.in_bytes;
-      char* c = p.c + (i * g.ldc + j0) * p.out_bytes;
-      char* out = p.c_is_acc ? c : t + (blocks > 1 ? start - i0 : 0) * t_row * p.acc_bytes;
-      s.c = out;
-      s.ldc = p.c_is_acc ? g.ldc : t_row;
-      s.beta = block > 0 ? 1.0 : g.beta.real;
-      if (!p.c_is_acc && block == 0 && s.beta != 0) {
-        for (int64_t r = 0; r < s.m; ++r)
-          kernels.load_row(g.out, out + r * t_row * p.acc_bytes, c + r * g.ldc * p.out_bytes, s.beta, n);
-        s.beta = 1.0;
+    s.a_row = p.a_direct ? g.a_row / kernels.group : padded_row(p, units);
+    s.b_panel = b.packed ? panel * units : panel;
+    s.b_row = b.packed ? panel : g.b_row;
+    for (int64_t j = j0; j < j1; j += group) {
+      s.n = std::min(group, j1 - j);
+      s.b = b.data +
+            (b.packed ? p0 / kernels.group * b.columns + (j - b.first_column) * units : p0 * g.b_row + j) * unit;
+      for (int64_t strip = from; strip < to; ++strip) {
+        const int64_t i = strip_start(p, strip);
+        s.m = strip_start(p, strip + 1) - i;
+        s.a = p.a_direct ? p.a + (i * g.a_row + p0) * p.in_bytes
+                         : scratch + (strip - from) * strip_units(p, units) * unit;
+        char* c = p.c + (i * g.ldc + j) * p.out_bytes;
+        char* out = p.c_is_acc ? c : t + (blocks > 1 ? (i - i0) * t_row + j - j0 : 0) * p.acc_bytes;
+        s.c = out;
+        s.ldc = p.c_is_acc ? g.ldc : t_row;
+        s.beta = block > 0 ? 1.0 : g.beta.real;
+        if (!p.c_is_acc && block == 0 && s.beta != 0) {
+          for (int64_t r = 0; r < s.m; ++r)
+            kernels.load_row(g.out, out + r * t_row * p.acc_bytes, c + r * g.ldc * p.out_bytes, s.beta, s.n);
+          s.beta = 1.0;
+        }
+        run(s);
+        if (block == blocks - 1) finish(p, out, s.ldc, i, s.m, j, s.n, p.c_is_acc);
       }
-      run(s);
-      if (block == blocks - 1) finish(p, out, s.ldc, i, s.m, j0, n);
     }
-    packed_a += in.strips(kernels) * a_strip * unit;
   }
 }
 
@@ -166,22 +205,30 @@ void for_each(bool parallel, int64_t count, int64_t grain, const Body& body) {
   });
 }
 
-void tiles(const Product& p, const Operands& in, int64_t j0, int64_t j1, bool parallel) {
-  const int64_t n = j1 - j0, panel = p.kernels.columns;
-  const int64_t width = std::max(panel, kTileColumnsBytes / p.acc_bytes / panel * panel);
-  const int64_t column_tiles = ceil_div(n, width), column_panels = ceil_div(n, panel);
-  const int64_t strips = in.strips(p.kernels);
-  // Row tiles of kTileProducts or more, even in number; tall products do with taller tiles.
-  const double work = static_cast<double>(in.rows) * static_cast<double>(std::min(n, width)) *
-                      static_cast<double>(p.g.k);
-  int64_t row_tiles = std::max<int64_t>(1, static_cast<int64_t>(work / kTileProducts));
-  row_tiles = std::min(row_tiles, std::max(ceil_div(strips, kTileStrips), std::min<int64_t>(strips, 2)));
-  if (row_tiles > 1) row_tiles = std::min(strips, row_tiles + row_tiles % 2);
-  for_each(parallel, row_tiles * column_tiles, 1, [&](int64_t index) {
-    const int64_t column = index / row_tiles, row = index % row_tiles;
-    const int64_t from = j0 + cut(column_panels, column_tiles, column) * panel;
-    const int64_t to = std::min(j1, j0 + cut(column_panels, column_tiles, column + 1) * panel);
-    tile(p, in, cut(strips, row_tiles, row), cut(strips, row_tiles, row + 1), from, to);
+void tiles(const Product& p, const PanelsOfB& b, int64_t j0, int64_t j1, bool parallel) {
+  const int64_t strips = strips_of(p), panel = p.kernels.columns, panels = ceil_div(j1 - j0, panel);
+  if (!parallel) {
+    for (int64_t strip = 0; strip < strips; strip += kTileStrips)
+      tile(p, b, strip, std::min(strips, strip + kTileStrips), j0, j1);
+    return;
+  }
+  const double strip_products = static_cast<double>(p.kernels.rows) * static_cast<double>(p.g.k) *
+                                static_cast<double>(j1 - j0);
+  // Four strips a tile where there are enough of them: B's panels are read from L3 less often, and the lines of a
+  // transposed A are read whole.
+  const int64_t low = std::clamp<int64_t>(strips / 8, 1, 4);
+  const int64_t height = std::clamp<int64_t>(static_cast<int64_t>(kTileProducts / strip_products), low, kTileStrips);
+  const int64_t row_tiles = ceil_div(strips, height);
+  // Columns are cut only where rows alone give too few tiles: each cut copies A once more.
+  const int64_t wanted = ceil_div(kTilesPerThread * num_threads(), row_tiles);
+  const int64_t worth = std::max<int64_t>(1, static_cast<int64_t>(strip_products * static_cast<double>(height) /
+                                                                  kTileProducts));
+  const int64_t column_tiles = std::min({wanted, worth, panels});
+  for_each(true, row_tiles * column_tiles, 1, [&](int64_t index) {
+    const int64_t row = index / column_tiles, column = index % column_tiles;
+    tile(p, b, cut(strips, row_tiles, row), cut(strips, row_tiles, row + 1),
+         j0 + cut(panels, column_tiles, column) * panel,
+         std::min(j1, j0 + cut(panels, column_tiles, column + 1) * panel));
   });
 }
 
@@ -207,36 +254,41 @@ void pack_b(const Product& p, int64_t j0, int64_t j1, char* out, bool parallel) 
   });
 }
 
-// Copies rows [in.first_row, + in.rows) of A in the same way.
-void pack_a(const Product& p, const Operands& in, char* out, bool parallel) {
+// Few rows (or columns) of C, K contiguous in A and B: dot products, bound by reading the larger matrix once.
+bool dots_fit(const GemmArgs& g) {
+  return g.a_col == 1 && g.b_row == 1 && std::min(g.m, g.n) <= kFew && g.k >= 16 && std::max(g.m, g.n) >= 4;
+}
+
+void dot_products(const Product& p, bool parallel) {
   const GemmKernels& kernels = p.kernels;
   const GemmArgs& g = p.g;
-  const int64_t unit = kernels.unit_bytes, strips = in.strips(kernels);
-  const int64_t full_strip = strip_units(p, p.units(p.depth_of(0)));
-  const int64_t group = std::clamp<int64_t>(131072 / (full_strip * unit), 1, 8);
-  const int64_t groups = ceil_div(strips, group);
-  const bool columns = by_columns(p);
-  for_each(parallel, p.blocks() * groups, 1, [&](int64_t index) {
-    const int64_t block = index / groups, first = index % groups * group, last = std::min(first + group, strips);
-    const int64_t p0 = block * kernels.depth, depth = p.depth_of(block), units = p.units(depth);
-    const int64_t step = columns ? kPackRows : depth;
-    const int64_t i0 = in.first_row + in.strip_start(kernels, first);
-    const int64_t i1 = in.first_row + in.strip_start(kernels, last);
-    for (int64_t q = 0; q < depth; q += step) {
-      // The next rows of a transposed A: far apart, so the hardware does not see them coming.
-      if (columns && g.a_row == 1)
-        for (int64_t r = q + step; r < std::min(q + 2 * step, depth); ++r) {
-          const char* row = p.a + (i0 + (p0 + r) * g.a_col) * p.in_bytes;
-          for (int64_t byte = 0; byte < (i1 - i0) * p.in_bytes; byte += 64) __builtin_prefetch(row + byte);
-        }
-      for (int64_t strip = first; strip < last; ++strip) {
-        const int64_t start = in.strip_start(kernels, strip), m = in.strip_start(kernels, strip + 1) - start;
-        char* to = out + (block * strips * full_strip + strip * strip_units(p, units) +
-                          (columns ? q / kernels.group * kernels.pitch : 0)) *
-                             unit;
-        kernels.pack_a(g.type, p.a + ((in.first_row + start) * g.a_row + (p0 + q) * g.a_col) * p.in_bytes, g.a_row,
-                       g.a_col, m, std::min(step, depth - q), columns ? 0 : padded_row(p, units), to);
+  const GemmType acc = g.type == GemmType::F64 ? GemmType::F64 : GemmType::F32;
+  const bool wide = g.m <= g.n;  // B is the larger one
+  const int64_t many = wide ? g.n : g.m;
+  const int64_t chunk = std::clamp<int64_t>((kDotBytes / (g.k * p.in_bytes) + 3) / 4 * 4, 4, 4096);
+  for_each(parallel && g.m * g.n * g.k > kSmallProducts, ceil_div(many, chunk), 1, [&](int64_t index) {
+    const int64_t from = index * chunk, count = std::min(chunk, many - from);
+    // Sums as rows of C, and one row more for beta * C. A contiguous column of C is one row without an epilogue.
+    const bool column = !wide && g.n == 1 && g.ldc == 1 && !g.epilogue;
+    const int64_t rows = wide ? g.m : column ? 1 : count;
+    const int64_t n = wide || column ? count : g.n;
+    char* t = static_cast<char*>(
+        gemm_scratch(GemmBuffer::Tile, static_cast<size_t>((rows + 1) * n * p.acc_bytes)));
+    char* old = t + rows * n * p.acc_bytes;
+    if (wide) {
+      kernels.dots(g.type, p.a, g.a_row, g.m, p.b + from * g.b_col * p.in_bytes, g.b_col, count, g.k, t, n, 1);
+    } else {
+      kernels.dots(g.type, p.b, g.b_col, g.n, p.a + from * g.a_row * p.in_bytes, g.a_row, count, g.k, t, 1, g.n);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t i = wide ? r : from + r, j = wide ? from : 0;
+      char* row = t + r * n * p.acc_bytes;
+      if (g.alpha.real != 1) kernels.load_row(acc, row, row, g.alpha.real, n);
+      if (g.beta.real != 0) {
+        kernels.load_row(g.out, old, p.c + (i * g.ldc + j) * p.out_bytes, g.beta.real, n);
+        kernels.add_row(acc, row, old, n);
       }
+      finish(p, row, n, i, 1, j, n, false);
     }
   });
 }
@@ -244,30 +296,20 @@ void pack_a(const Product& p, const Operands& in, char* out, bool parallel) {
 void product(const Product& p, bool parallel) {
   const GemmKernels& kernels = p.kernels;
   const GemmArgs& g = p.g;
+  if (dots_fit(g)) return dot_products(p, parallel);
   const bool small = g.m * g.n <= kSmallProducts && g.m * g.n * g.k <= kSmallProducts;
   if (small) parallel = false;
   const bool b_direct = kernels.group == 1 && p.in_bytes == kernels.unit_bytes && g.b_col == 1 &&
                         (kernels.direct_tail || g.n % (kernels.columns / 2) == 0) && (small || g.m <= kernels.rows);
-  const int64_t panel = kernels.columns, unit = kernels.unit_bytes, blocks = p.blocks();
-  const int64_t all_units = p.units(g.k);  // depth is a multiple of group: the blocks add up to this
-  const int64_t a_strip_bytes = blocks * strip_units(p, p.units(p.depth_of(0))) * unit;
-  const int64_t width = b_direct ? g.n : std::max(panel, kSliceBytes / (all_units * unit) / panel * panel);
-  const int64_t height = p.a_direct ? g.m : kernels.rows * std::max(kTileStrips, kSliceBytes / a_strip_bytes);
+  if (b_direct) return tiles(p, {p.b, false, 0, g.n}, 0, g.n, parallel);
+  const int64_t panel = kernels.columns;
+  const int64_t k_bytes = p.units(g.k) * kernels.unit_bytes;  // depth is a multiple of group: the blocks add up to this
+  const int64_t width = std::max(panel, kSliceBytes / k_bytes / panel * panel);
   for (int64_t j0 = 0; j0 < g.n; j0 += width) {
     const int64_t j1 = std::min(g.n, j0 + width), columns = ceil_div(j1 - j0, panel) * panel;
-    const int64_t b_bytes = b_direct ? 0 : ceil_div(all_units * columns * unit, 4096) * 4096;
-    const int64_t a_bytes = p.a_direct ? 0 : ceil_div(std::min(height, g.m), kernels.rows) * a_strip_bytes;
-    char* packed = a_bytes + b_bytes > 0
-                       ? static_cast<char*>(gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(a_bytes + b_bytes)))
-                       : nullptr;
-    Operands in{b_direct ? p.b : packed, !b_direct, j0, columns, packed + b_bytes, !p.a_direct, 0, 0};
-    if (!b_direct) pack_b(p, j0, j1, packed, parallel);
-    for (int64_t i0 = 0; i0 < g.m; i0 += height) {
-      in.first_row = i0;
-      in.rows = std::min(height, g.m - i0);
-      if (!p.a_direct) pack_a(p, in, packed + b_bytes, parallel);
-      tiles(p, in, j0, j1, parallel);
-    }
+    char* packed = static_cast<char*>(gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(columns * k_bytes)));
+    pack_b(p, j0, j1, packed, parallel);
+    tiles(p, {packed, true, j0, columns}, j0, j1, parallel);
   }
 }
 

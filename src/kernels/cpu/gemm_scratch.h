@@ -7,7 +7,7 @@ namespace vesta::cpu {
 
 enum class GemmBuffer { Shared, Tile };
 
-// At least `bytes` bytes, aligned to 64; valid until this thread's next call for the same buffer. Throws OutOfMemory.
+// At least `bytes` bytes, aligned to a page (huge pages from 2 MiB on); valid until this thread's next call for the same buffer. Throws OutOfMemory.
 void* gemm_scratch(GemmBuffer which, size_t bytes);
 
 }  // namespace vesta::cpu

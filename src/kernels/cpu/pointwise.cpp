@@ -259,69 +259,62 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
   }
 }
 
-// Same compute-storage dtype, same sizes, contiguous, on the CPU, one output of the same type.
+// The short way: operands of one direct dtype and equal sizes, contiguous, on the CPU.
 bool try_fast(const Op& op, const Value* args, Value* outs) {
   const Value& first = args[op.tensor_args[0]];
   if (first.kind != ValueKind::Tensor) return false;
   TensorImpl* a = first.tensor;
-  constexpr uint32_t wanted = TensorImpl::kContiguous | TensorImpl::kHasData;
-  constexpr uint32_t refused = TensorImpl::kConj | TensorImpl::kNeg;
-  if ((a->bits & (wanted | refused)) != wanted || a->device != 0 || a->ndim > TensorImpl::kInlineDims) return false;
-  const TypeRule& rule = op.def->types;
+  constexpr uint32_t kWanted = TensorImpl::kContiguous | TensorImpl::kHasData;
+  constexpr uint32_t kChecked = kWanted | TensorImpl::kConj | TensorImpl::kNeg;
   DType t = a->dtype;
-  if (!rule.accepts(t) || (rule.promote == Promote::Float && is_integral(t, true)) || !is_compute_storage(t)) return false;
-  if (rule.result == ResultType::Integer || (rule.result == ResultType::Real && is_complex(t)) || op.num_outs != 1) return false;
-  const void* in[kMaxInputs] = {a->data};
+  if ((a->bits & kChecked) != kWanted || a->device != 0 || a->ndim > TensorImpl::kInlineDims || !(op.direct_types >> int(t) & 1)) return false;
+  const void* in[kMaxInputs];
+  in[0] = a->data;
   for (int k = 1; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
     if (v.kind != ValueKind::Tensor) return false;
     TensorImpl* b = v.tensor;
-    if (b->dtype != t || (b->bits & (wanted | refused)) != wanted || b->ndim != a->ndim || b->device != 0) return false;
+    if (b->dtype != t || (b->bits & kChecked) != kWanted || b->ndim != a->ndim || b->device != 0) return false;
     for (int d = 0; d < a->ndim; ++d)
       if (b->inline_sizes[d] != a->inline_sizes[d]) return false;
     in[k] = b->data;
   }
-  ComputeType c = compute_type(t);
-  ScalarLoop fn = op.loops[int(c)];
-  if (!fn) return false;
-  // Numbers must not change the type: an integer tensor with a float number, or anything with a complex one, does.
-  for (int k = 0; k < op.num_attrs; ++k) {
-    ValueKind kind = args[op.attr_args[k]].kind;
-    if (kind == ValueKind::Complex && !is_complex(t)) return false;
-    if (is_integral(t, true) && (kind == ValueKind::Float || (t == DType::Bool && kind == ValueKind::Int))) return false;
-  }
   ScalarAttr attrs[Op::kMaxAttrs];
-  fill_attrs(op, args, attrs);
-  DType result = rule.result == ResultType::Bool ? DType::Bool : t;
+  if (op.num_attrs) {
+    // Numbers must not change the type: an integer tensor with a float number, or anything with a complex one, does.
+    for (int k = 0; k < op.num_attrs; ++k) {
+      ValueKind kind = args[op.attr_args[k]].kind;
+      if (kind == ValueKind::Complex && !is_complex(t)) return false;
+      if (is_integral(t, true) && (kind == ValueKind::Float || (t == DType::Bool && kind == ValueKind::Int))) return false;
+    }
+    fill_attrs(op, args, attrs);
+  }
+  ComputeType c = compute_type(t);
+  DType result = op.def->types.result == ResultType::Bool ? DType::Bool : t;
+  int64_t n = a->numel;
+  if (op.def->check_divisor) [[unlikely]] check_divisor(op, in[op.num_tensor_args - 1], c, n);
   TensorImpl* o;
-  if (op.form == OpForm::InPlace) {
-    if (result != t) return false;
+  if (op.form == OpForm::Functional) [[likely]] {
+    o = new_tensor(size_t(n) * element_size(result));
+    o->dtype = result;
+    o->ndim = a->ndim;
+    o->numel = n;
+    for (int d = 0; d < a->ndim; ++d) {
+      o->inline_sizes[d] = a->inline_sizes[d];
+      o->inline_strides[d] = a->inline_strides[d];
+    }
+    o->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
+  } else if (op.form == OpForm::InPlace && result == t) {
     o = a;
     o->refs.fetch_add(1, std::memory_order_relaxed);
     bump_version(o, op.id);
-  } else if (op.form == OpForm::Functional) {
-    o = new_tensor(size_t(a->numel) * element_size(result));
-    o->dtype = result;
-    o->ndim = a->ndim;
-    o->numel = a->numel;
-    std::memcpy(o->inline_sizes, a->inline_sizes, sizeof(a->inline_sizes) * 2);
-    o->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
   } else {
     return false;
   }
-  Value& v = outs[0];
-  v.kind = ValueKind::Tensor;
-  v.tensor = o;
-  int64_t n = a->numel;
-  if (op.def->check_divisor) [[unlikely]] {
-    try {
-      check_divisor(op, in[op.num_tensor_args - 1], c, n);
-    } catch (...) {
-      detail::drop(v);
-      throw;
-    }
-  }
-  if (n <= kGrain) {
+  outs[0].kind = ValueKind::Tensor;
+  outs[0].tensor = o;
+  ScalarLoop fn = op.loops[int(c)];
+  if (n <= kGrain) [[likely]] {
     void* out[1] = {o->data};
     fn(in, out, n, attrs);
     return true;
@@ -339,6 +332,7 @@ bool try_fast(const Op& op, const Value* args, Value* outs) {
 }  // namespace
 
 void pointwise(const Op& op, const Value* args, Value* outs) {
+  if (op.def->check) [[unlikely]] op.def->check(Args(op, args));
   if (try_fast(op, args, outs)) [[likely]] return;
   general(op, args, outs);
 }

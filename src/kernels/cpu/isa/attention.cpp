@@ -18,8 +18,8 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-constexpr int64_t kKeys = 256;      // keys a block: scores of kRows queries are 32 KB of float
-constexpr int64_t kRows = 32;       // queries a block
+constexpr int64_t kKeys = 128;      // keys a block: scores of kRows queries are 32 KB of float
+constexpr int64_t kRows = 64;       // queries a block
 constexpr int64_t kUnitRows = 256;  // queries that share one packing of the keys in the forward pass
 constexpr int64_t kUnits = 8;       // fewer heads than this are cut into parts
 
@@ -100,6 +100,13 @@ VESTA_INLINE int64_t visible(bool causal, int64_t row, int64_t key, int64_t keys
   if (!causal) return keys;
   const int64_t n = row + 1 - key;
   return n < 0 ? 0 : n < keys ? n : keys;
+}
+
+// Units a chunk: neighbouring heads share pages and the prefetchers' streams in packed layouts, so a thread takes a few
+// in a row. The cut changes no result, hence may look at the number of threads.
+int64_t units_each(int64_t units, int64_t cost) {
+  const int64_t few = grain_for(cost, 65536), share = units / (6 * int64_t{num_threads()});
+  return few > share ? few : share;
 }
 
 template <class S>
@@ -191,7 +198,7 @@ void forward_typed(const AttentionArgs& args, S* out, Acc<S>* lse) {
   }
   const int64_t parts = (args.q_len + unit_rows - 1) / unit_rows;
   const int64_t cost = unit_rows * args.k_len * (args.dim + args.value_dim);  // fused multiply-adds
-  parallel_for(0, heads * parts, grain_for(cost, 65536), [&](int64_t begin, int64_t end) {
+  parallel_for(0, heads * parts, units_each(heads * parts, cost), [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; ++u) {
       const int64_t row = u % parts * unit_rows, rest = args.q_len - row, h = u / parts;
       forward_unit(args, h / args.heads, h % args.heads, row, rest < unit_rows ? rest : unit_rows, out, lse);
@@ -374,7 +381,7 @@ void backward_typed(const AttentionArgs& args, const AttentionGrads& grads) {
   splits = splits < blocks ? splits : blocks;
   if (splits <= 1) {
     const int64_t cost = unit.group * args.q_len * args.k_len * (3 * args.dim + 2 * args.value_dim);
-    parallel_for(0, heads, grain_for(cost, 65536), [&](int64_t begin, int64_t end) {
+    parallel_for(0, heads, units_each(heads, cost), [&](int64_t begin, int64_t end) {
       for (int64_t u = begin; u < end; ++u)
         unit.run(u / args.kv_heads, u % args.kv_heads, 0, args.k_len, nullptr);
     });

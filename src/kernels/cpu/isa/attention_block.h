@@ -119,6 +119,13 @@ __attribute__((noinline)) void block_product(int64_t m, int64_t vecs, const A* a
   }
 }
 
+// Rows of packed layouts lie kilobytes apart, each on its own page, where the hardware's prefetchers stop: ask for the
+// row that comes next but three.
+template <class S>
+VESTA_INLINE void prefetch_row(const S* row, int64_t n) {
+  for (int64_t d = 0; d < n; d += 64 / int64_t{sizeof(S)}) __builtin_prefetch(row + d);
+}
+
 // dst[i * ld + d] = src[i * stride + d] * scale, zero from d = n to ld.
 template <class S>
 void pack_rows(const S* src, int64_t stride, int64_t rows, int64_t n, Acc<S> scale, Acc<S>* dst, int64_t ld) {
@@ -126,6 +133,7 @@ void pack_rows(const S* src, int64_t stride, int64_t rows, int64_t n, Acc<S> sca
   constexpr int L = V::kLanes;
   const V factor = V::set1(scale);
   for (int64_t i = 0; i < rows; ++i, src += stride, dst += ld) {
+    if (i + 4 < rows) prefetch_row(src + 4 * stride, n);
     int64_t d = 0;
     for (; d + L <= n; d += L) store(dst + d, load(src + d) * factor);
     if (d < n) {
@@ -145,6 +153,7 @@ void pack_panel(const S* src, int64_t stride, int64_t rows, int64_t n, Acc<S>* d
   if constexpr (sizeof(A) == 4) {
     alignas(64) float converted[sizeof(S) == 2 ? 4 * 512 : 4];  // 512: the largest head dim
     for (; i + 4 <= rows; i += 4) {
+      for (int64_t r = i + 4; r < i + 8 && r < rows; ++r) prefetch_row(src + r * stride, n);
       const float* row[4];
       if constexpr (sizeof(S) == 2) {
         pack_rows(src + i * stride, stride, 4, n, 1.f, converted, round_up(n, 16));

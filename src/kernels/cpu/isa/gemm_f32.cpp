@@ -1,6 +1,7 @@
 // f32 GEMM kernels of one CPU level, and the widening of f16 and bf16 matrices into them: AVX-512 14 x 32, AVX2 6 x 16,
 // else 4 x 8 in plain 16-byte vectors (separate multiply and add, so its last bits differ from the other levels').
 #include "kernels/cpu/isa/gemm_micro.h"
+#include "kernels/cpu/isa/gemm_rows.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -70,6 +71,7 @@ struct F32 {
 struct FromF32 {
   using Element = float;
   using V = F32::V;
+  static constexpr int kPerUnit = 1;
   static float widen(float x) { return x; }
   static V load(const float* p) { return F32::load(p); }
   static V load_part(const float* p, int64_t n) { return F32::load_part(p, n); }
@@ -80,6 +82,7 @@ template <class Widen>
 struct From16 {
   using Element = uint16_t;
   using V = F32::V;
+  static constexpr int kPerUnit = 1;
   static float widen(uint16_t x) { return Widen::one(x); }
   static V load(const uint16_t* p) {
     float t[F32::kLanes];
@@ -134,50 +137,12 @@ void pack_a(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, i
   }
 }
 
-void add_row(GemmType type, void* t_, const void* x, int64_t n) {
-  float* t = static_cast<float*>(t_);
-  const auto* f = static_cast<const float*>(x);
-  const auto* h = static_cast<const uint16_t*>(x);
+void dots_of(GemmType type, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row, int64_t ny,
+                int64_t k, void* out, int64_t out_x, int64_t out_y) {
   switch (type) {
-    case GemmType::F16:
-      for (int64_t i = 0; i < n; ++i) t[i] += f16_to_float(h[i]);
-      return;
-    case GemmType::Bf16:
-      for (int64_t i = 0; i < n; ++i) t[i] += bf16_to_float(h[i]);
-      return;
-    default:
-      for (int64_t i = 0; i < n; ++i) t[i] += f[i];
-  }
-}
-
-void load_row(GemmType type, void* t_, const void* x, double scale_, int64_t n) {
-  float* t = static_cast<float*>(t_);
-  const float scale = static_cast<float>(scale_);
-  const auto* f = static_cast<const float*>(x);
-  const auto* h = static_cast<const uint16_t*>(x);
-  switch (type) {
-    case GemmType::F16:
-      for (int64_t i = 0; i < n; ++i) t[i] = scale * f16_to_float(h[i]);
-      return;
-    case GemmType::Bf16:
-      for (int64_t i = 0; i < n; ++i) t[i] = scale * bf16_to_float(h[i]);
-      return;
-    default:
-      for (int64_t i = 0; i < n; ++i) t[i] = scale * f[i];
-  }
-}
-
-void store_row(GemmType type, const void* t_, void* x, int64_t n) {
-  const float* t = static_cast<const float*>(t_);
-  auto* h = static_cast<uint16_t*>(x);
-  switch (type) {
-    case GemmType::F16:
-      for (int64_t i = 0; i < n; ++i) h[i] = float_to_f16(t[i]);
-      return;
-    case GemmType::Bf16:
-      for (int64_t i = 0; i < n; ++i) h[i] = float_to_bf16(t[i]);
-      return;
-    default: std::memcpy(x, t, static_cast<size_t>(n) * 4);
+    case GemmType::F16: return dots<F32, FromF16>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
+    case GemmType::Bf16: return dots<F32, FromBf16>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
+    default: return dots<F32, FromF32>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
   }
 }
 
@@ -196,6 +161,7 @@ const GemmKernels gemm_f32_kernels = {
     .strip_columns = strip_columns<F32>,
     .pack_b = pack_b,
     .pack_a = pack_a,
+    .dots = dots_of,
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_row,

@@ -67,6 +67,7 @@ struct F64 {
 struct FromF64 {
   using Element = double;
   using V = F64::V;
+  static constexpr int kPerUnit = 1;
   static double widen(double x) { return x; }
   static V load(const double* p) { return F64::load(p); }
   static V load_part(const double* p, int64_t n) { return F64::load_part(p, n); }
@@ -100,6 +101,11 @@ void load_row(GemmType, void* t_, const void* x_, double scale, int64_t n) {
 
 void store_row(GemmType, const void* t, void* x, int64_t n) { std::memcpy(x, t, static_cast<size_t>(n) * 8); }
 
+void dots_of(GemmType, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row, int64_t ny,
+                int64_t k, void* out, int64_t out_x, int64_t out_y) {
+  dots<F64, FromF64>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
+}
+
 }  // namespace
 
 extern const GemmKernels gemm_f64_kernels;
@@ -115,6 +121,7 @@ const GemmKernels gemm_f64_kernels = {
     .strip_columns = strip_columns<F64>,
     .pack_b = pack_b,
     .pack_a = pack_a,
+    .dots = dots_of,
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_row,

@@ -52,6 +52,11 @@ void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, 
     typename Tr::V y[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) y[v] = kTail && v == V - 1 ? Tr::load_part(b + v * L, tail) : Tr::load(b + v * L);
+    // An unpacked B (few rows) strides over lines that the hardware does not foresee.
+    if constexpr (M <= 4 && !kColumns) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) __builtin_prefetch(b + 12 * b_row + v * L);
+    }
     b += b_row;
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
@@ -122,6 +127,68 @@ void strip_columns(const GemmStrip& s) {
   strip<Tr, true>(s, std::make_integer_sequence<int, Tr::kRows>());
 }
 
+// X x Y dot products of rows with K contiguous: one vector of partial sums each, added up by halves at the end.
+template <class Tr, class Source, int X, int Y>
+void dot_block(const typename Source::Element* x, int64_t x_row, const typename Source::Element* y, int64_t y_row,
+               int64_t k, typename Tr::Acc* out, int64_t out_x, int64_t out_y) {
+  constexpr int L = Tr::kLanes;
+  constexpr int64_t kStep = L * Source::kPerUnit;
+  typename Tr::A acc[X][Y];
+#pragma GCC unroll 4
+  for (int i = 0; i < X; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < Y; ++j) acc[i][j] = Tr::zero();
+  const auto step = [&](auto load) {
+    typename Source::V b[Y];
+#pragma GCC unroll 4
+    for (int j = 0; j < Y; ++j) b[j] = load(y + j * y_row);
+#pragma GCC unroll 4
+    for (int i = 0; i < X; ++i) {
+      const typename Source::V a = load(x + i * x_row);
+#pragma GCC unroll 4
+      for (int j = 0; j < Y; ++j)
+        acc[i][j] = Tr::multiply_add((typename Tr::V)a, (typename Tr::V)b[j], acc[i][j]);
+    }
+  };
+  int64_t p = 0;
+  for (; p + kStep <= k; p += kStep) step([&](const auto* from) { return Source::load(from + p); });
+  if (p < k) step([&](const auto* from) { return Source::load_part(from + p, k - p); });
+  for (int i = 0; i < X; ++i)
+    for (int j = 0; j < Y; ++j) {
+      typename Tr::Acc lanes[L];
+      std::memcpy(lanes, &acc[i][j], sizeof lanes);
+      for (int half = L / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+      out[i * out_x + j * out_y] = lanes[0];
+    }
+}
+
+// out[i, j] = x row i . y row j. Few x rows (they stay in L1), many y rows, read once and four at a time.
+template <class Tr, class Source>
+void dots(const void* x_, int64_t x_row, int64_t nx, const void* y_, int64_t y_row, int64_t ny, int64_t k, void* out_,
+          int64_t out_x, int64_t out_y) {
+  using Element = typename Source::Element;
+  const auto* y = static_cast<const Element*>(y_);
+  for (int64_t j = 0; j < ny;) {
+    const bool four = ny - j >= 4;
+    const auto* x = static_cast<const Element*>(x_);
+    auto* out = static_cast<typename Tr::Acc*>(out_) + j * out_y;
+    for (int64_t i = 0; i < nx;) {
+      const int64_t left = nx - i;
+      const auto block = left >= 4   ? (four ? dot_block<Tr, Source, 4, 4> : dot_block<Tr, Source, 4, 1>)
+                         : left >= 2 ? (four ? dot_block<Tr, Source, 2, 4> : dot_block<Tr, Source, 2, 1>)
+                                     : (four ? dot_block<Tr, Source, 1, 4> : dot_block<Tr, Source, 1, 1>);
+      const int64_t took = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      block(x, x_row, y, y_row, k, out, out_x, out_y);
+      i += took;
+      x += took * x_row;
+      out += took * out_x;
+    }
+    j += four ? 4 : 1;
+    y += (four ? 4 : 1) * y_row;
+  }
+}
+
 // In-register transpose of L vectors of L lanes: log2(L) perfect shuffles.
 template <class V, int... I>
 VESTA_GEMM_INLINE void interleave(V a, V b, V* low, V* high, std::integer_sequence<int, I...>) {
@@ -144,22 +211,25 @@ VESTA_GEMM_INLINE void transpose(V* x) {
 }
 
 // B[k, n] with K contiguous (col = distance between columns, elements of the source) into panels of `columns`, by
-// L x L transposes. Source::load_part reads up to L elements and widens them.
+// L x L transposes of units. Source::load_part reads that many elements, zeros after them.
 template <class Source, int L, class Unit>
 void pack_transposed(const typename Source::Element* b, int64_t col, int64_t k, int64_t n, int64_t columns, Unit* out) {
   using V = typename Source::V;
-  for (int64_t j = 0; j < n; j += columns, out += k * columns)
-    for (int64_t p = 0; p < k; p += L) {
-      const int64_t depth = k - p < L ? k - p : L;
+  constexpr int64_t kPer = Source::kPerUnit;
+  const int64_t units = (k + kPer - 1) / kPer;
+  for (int64_t j = 0; j < n; j += columns, out += units * columns)
+    for (int64_t p = 0; p < units; p += L) {
+      const int64_t elements = k - p * kPer < L * kPer ? k - p * kPer : L * kPer;
+      const int64_t depth = (elements + kPer - 1) / kPer;
       for (int64_t jj = 0; jj < columns; jj += L) {
         V x[L];
         const int64_t width = n - j - jj;
-        if (width >= L && depth == L) {
+        const auto* from = b + (j + jj) * col + p * kPer;
+        if (width >= L && elements == L * kPer) {
 #pragma GCC unroll 16
-          for (int i = 0; i < L; ++i) x[i] = Source::load(b + (j + jj + i) * col + p);
+          for (int i = 0; i < L; ++i) x[i] = Source::load(from + i * col);
         } else {
-          for (int i = 0; i < L; ++i)
-            x[i] = i < width ? Source::load_part(b + (j + jj + i) * col + p, depth) : V{};
+          for (int i = 0; i < L; ++i) x[i] = i < width ? Source::load_part(from + i * col, elements) : V{};
         }
         transpose<L>(x);
         Unit* to = out + p * columns + jj;

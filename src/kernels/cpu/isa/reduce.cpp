@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kScalarBlock = 16384;  // elements of a row per unit of work
 constexpr int64_t kScalarColumns = 128;
 constexpr int64_t kScalarRows = 1024;
+constexpr int64_t kArgRows = 4096;
 
 // result[outer, inner] = combine over map(x), for operations whose order does not matter.
 template <class R, class S, class Map, class Combine>
@@ -258,37 +259,57 @@ void arg_rows(bool largest, const S* x, int64_t outer, int64_t n, int64_t* index
                });
 }
 
+// Columns: blocks of rows keep the best value and its row (in the value's width, so that the selects vectorise);
+// blocks are then compared in order.
 template <class S>
 void arg_columns(bool largest, const S* x, ReduceShape shape, int64_t* index, S* value) {
   using A = decltype(comparable(S{}));
+  using Row = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
   const auto [outer, reduced, inner] = shape;
   const int64_t chunks = (inner + kScalarColumns - 1) / kScalarColumns;
   const int64_t columns = inner < kScalarColumns ? inner : kScalarColumns;
-  parallel_for(0, outer * chunks, grain_for(reduced * columns, kReduceWork),
+  const int64_t blocks = (reduced + kArgRows - 1) / kArgRows;
+  const SharedScratch scratch(size_t(outer * blocks * inner) * (sizeof(A) + sizeof(Row)) + sizeof(int64_t));
+  Row* rows = static_cast<Row*>(scratch.data());
+  A* bests = reinterpret_cast<A*>(rows + outer * blocks * inner);
+  parallel_for(0, outer * blocks * chunks,
+               grain_for((reduced < kArgRows ? reduced : kArgRows) * columns, kReduceWork),
                [&, reduced = reduced, inner = inner](int64_t begin, int64_t end) {
                  for (int64_t u = begin; u < end; ++u) {
-                   const int64_t column = u % chunks * kScalarColumns, o = u / chunks;
+                   const int64_t column = u % chunks * kScalarColumns, unit = u / chunks;
                    const int64_t count = inner - column < kScalarColumns ? inner - column : kScalarColumns;
-                   const S* at = x + o * reduced * inner + column;
+                   const int64_t first = unit % blocks * kArgRows;
+                   const Row n = static_cast<Row>(reduced - first < kArgRows ? reduced - first : kArgRows);
+                   const S* at = x + (unit / blocks * reduced + first) * inner + column;
                    A best[kScalarColumns];
-                   int64_t where[kScalarColumns];
+                   Row where[kScalarColumns];
                    for (int64_t c = 0; c < count; ++c) {
                      best[c] = comparable(at[c]);
                      where[c] = 0;
                    }
-                   for (int64_t r = 1; r < reduced; ++r)
+                   for (Row r = 1; r < n; ++r) {
+                     const S* row = at + r * inner;
                      for (int64_t c = 0; c < count; ++c) {
-                       const A v = comparable(at[r * inner + c]);
+                       const A v = comparable(row[c]);
                        const bool take = better(largest, v, best[c]);
                        best[c] = take ? v : best[c];
                        where[c] = take ? r : where[c];
                      }
-                   for (int64_t c = 0; c < count; ++c) {
-                     index[o * inner + column + c] = where[c];
-                     if (value) value[o * inner + column + c] = at[where[c] * inner + c];
                    }
+                   std::memcpy(bests + unit * inner + column, best, size_t(count) * sizeof(A));
+                   std::memcpy(rows + unit * inner + column, where, size_t(count) * sizeof(Row));
                  }
                });
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t c = 0; c < inner; ++c) {
+      int64_t winner = 0;
+      const A* best = bests + o * blocks * inner + c;
+      for (int64_t b = 1; b < blocks; ++b)
+        if (better(largest, best[b * inner], best[winner * inner])) winner = b;
+      const int64_t row = winner * kArgRows + rows[(o * blocks + winner) * inner + c];
+      index[o * inner + c] = row;
+      if (value) value[o * inner + c] = x[(o * reduced + row) * inner + c];
+    }
 }
 
 void arg_reduce(bool largest, Elem type, const void* x, ReduceShape shape, int64_t* index, void* value) {

@@ -11,6 +11,7 @@
 #ifdef __CUDACC_RTC__
 
 #define VESTA_FN static __device__ __forceinline__
+#define VESTA_MEMBER __device__ __forceinline__
 namespace vesta::scalar {
 using int32_t = int;
 using uint32_t = unsigned int;
@@ -45,6 +46,7 @@ VESTA_FN double round_(double x) { return rint(x); }
 // Internal linkage and forced inlining: one program holds this text compiled for several CPU levels, and a shared
 // out-of-line copy would be the linker's pick among them.
 #define VESTA_FN static inline __attribute__((always_inline))
+#define VESTA_MEMBER inline __attribute__((always_inline))
 namespace vesta::scalar {
 using ::int32_t;
 using ::int64_t;
@@ -86,6 +88,11 @@ VESTA_FN double round_(double x) { return __builtin_rint(x); }
 
 #endif
 
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wbitwise-instead-of-logical"  // & and | keep conditions branch-free
+#endif
+
 #include "kernels/templates/cpp/prelude_basic.h"
 #include "kernels/templates/cpp/prelude_int.h"
 
@@ -95,6 +102,11 @@ VESTA_FN double round_(double x) { return __builtin_rint(x); }
 #include "kernels/templates/cpp/prelude_trig.h"
 
 #include "kernels/templates/cpp/prelude_erf.h"
+#include "kernels/templates/cpp/prelude_normal.h"
 #include "kernels/templates/cpp/prelude_gamma.h"
 
 #include "kernels/templates/cpp/prelude_complex.h"
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif

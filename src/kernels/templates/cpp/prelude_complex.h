@@ -8,12 +8,7 @@ template <class R>
 struct cplx {
   R re, im;
   cplx() = default;
-#ifdef __CUDACC_RTC__
-  __device__
-#endif
-      constexpr cplx(R real, R imaginary = R(0))
-      : re(real), im(imaginary) {
-  }
+  VESTA_MEMBER constexpr cplx(R real, R imaginary = R(0)) : re(real), im(imaginary) {}
 };
 
 template <class R>

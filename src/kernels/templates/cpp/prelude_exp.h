@@ -74,17 +74,20 @@ VESTA_FN float exp_power_(float biased, int32_t shift) {
 VESTA_FN double exp_power_(double biased, int32_t shift) {
   return from_bits_((bits_(biased) + static_cast<uint64_t>(1023 + shift)) << 52);
 }
-// m * 2^n over the whole range: the power is moved towards the middle of the exponents and the last product, by a
-// constant, rounds or overflows. The half-line that x is on decides the direction.
-VESTA_FN float exp_scale_negative_(float m, float biased) { return m * exp_power_(biased, 24) * 0x1p-24f; }
-VESTA_FN double exp_scale_negative_(double m, double biased) { return m * exp_power_(biased, 54) * 0x1p-54; }
-VESTA_FN float exp_scale_(float m, float biased, bool negative) {
-  uint32_t bias = where_(negative, uint32_t{127 + 24}, uint32_t{127 - 24});
-  return m * from_bits_((bits_(biased) + bias) << 23) * where_(negative, 0x1p-24f, 0x1p24f);
+// m * 2^n over the whole range: the power is moved by 32 (64) towards the middle of the exponents, and the last product,
+// by a constant, rounds or overflows. x's sign bit sets the direction, by arithmetic: of two selects on one condition
+// gcc makes two copies of all that lies between.
+VESTA_FN float exp_scale_negative_(float m, float biased) { return m * exp_power_(biased, 32) * 0x1p-32f; }
+VESTA_FN double exp_scale_negative_(double m, double biased) { return m * exp_power_(biased, 64) * 0x1p-64; }
+VESTA_FN float exp_scale_(float m, float biased, float x) {
+  uint32_t sign = bits_(x) & 0x80000000u;
+  float power = from_bits_((bits_(biased) + (sign >> 25) + (127u - 32u)) << 23);
+  return m * power * from_bits_(0x4f800000u - (sign >> 2));  // 2^32 or 2^-32
 }
-VESTA_FN double exp_scale_(double m, double biased, bool negative) {
-  uint64_t bias = where_(negative, uint64_t{1023 + 54}, uint64_t{1023 - 54});
-  return m * from_bits_((bits_(biased) + bias) << 52) * where_(negative, 0x1p-54, 0x1p54);
+VESTA_FN double exp_scale_(double m, double biased, double x) {
+  uint64_t sign = bits_(x) & uint64_t{0x8000000000000000u};
+  double power = from_bits_((bits_(biased) + (sign >> 56) + (1023u - 64u)) << 52);
+  return m * power * from_bits_(uint64_t{0x43f0000000000000u} - (sign >> 4));
 }
 
 // Arguments beyond these give 0 or infinity whatever their size; clamping keeps n inside exp_scale_'s range.
@@ -107,7 +110,7 @@ template <class R>
 VESTA_FN R real_exp_(R x) {
   R c = exp_clamp_(x);
   ExpParts<R> e = exp_parts_(c);
-  return exp_scale_(exp_mantissa_(e), e.biased, c < R(0));
+  return exp_scale_(exp_mantissa_(e), e.biased, c);
 }
 VESTA_FN float exp_(float x) { return real_exp_(x); }
 VESTA_FN double exp_(double x) { return real_exp_(x); }
@@ -123,7 +126,7 @@ template <class R>
 VESTA_FN R exp_pair_(R hi, R lo) {
   R c = exp_clamp_(hi);
   ExpParts<R> e = exp_parts_(c, lo);
-  return exp_scale_(exp_mantissa_(e), e.biased, c < R(0));
+  return exp_scale_(exp_mantissa_(e), e.biased, c);
 }
 template <class R>
 VESTA_FN R exp_negative_pair_(R hi, R lo) {
@@ -134,7 +137,8 @@ VESTA_FN R exp_negative_pair_(R hi, R lo) {
 // A quarter of e^x - 1, so that it stays finite where sinh needs it beyond exp's overflow.
 template <class R>
 VESTA_FN R quarter_expm1_(R x) {
-  ExpParts<R> e = exp_parts_(where_(x < R(-40), R(-40), where_(x > ExpRange<R>::kHigh, ExpRange<R>::kHigh, x)));
+  ExpParts<R> e =
+      exp_parts_(where_(x < R(-40), R(-40), where_(x > ExpRange<R>::kHigh, ExpRange<R>::kHigh, x)));
   R s = exp_power_(e.biased, -2);
   return fma_(s, exp_q_(e), s - R(0.25));
 }
@@ -199,23 +203,24 @@ struct LogParts {
   R e, f;
 };
 VESTA_FN LogParts<float> log_parts_(float x) {
-  bool tiny = x < 0x1p-126f;
-  uint32_t u = bits_(where_(tiny, x * 0x1p23f, x));
+  // 1 for a subnormal x, which is brought into range by 2^32; by arithmetic for the reason given at exp_scale_.
+  uint32_t tiny = (bits_(x) - 0x00800000u) >> 31;
+  uint32_t u = bits_(x * from_bits_(0x3f800000u + (tiny << 28)));
   int32_t k = static_cast<int32_t>(u - 0x3f2aaaabu) >> 23;
   float m = from_bits_(u - (static_cast<uint32_t>(k) << 23));
-  return {static_cast<float>(k) - where_(tiny, 23.0f, 0.0f), m - 1.0f};
+  return {static_cast<float>(k - static_cast<int32_t>(tiny << 5)), m - 1.0f};
 }
 // 64-bit arithmetic shifts and integer conversions do not vectorise below AVX-512: the exponent is kept biased and
-// becomes a double by being placed in the mantissa of 2^52.
+// becomes a double by being added to the bits of 1.5 * 2^52.
 VESTA_FN double biased_to_double_(uint64_t k) {
-  return from_bits_(k | uint64_t{0x4330000000000000u}) - 4503599627371519.0;  // 2^52 + 1023
+  return from_bits_(k + uint64_t{0x4338000000000000u}) - (0x1.8p52 + 1023.0);
 }
 VESTA_FN LogParts<double> log_parts_(double x) {
-  bool tiny = x < 0x1p-1022;
-  uint64_t u = bits_(where_(tiny, x * 0x1p52, x));
+  uint64_t tiny = (bits_(x) - uint64_t{0x0010000000000000u}) >> 63;
+  uint64_t u = bits_(x * from_bits_(uint64_t{0x3ff0000000000000u} + (tiny << 58)));
   uint64_t k = (u + (uint64_t{0x3ff0000000000000u} - uint64_t{0x3fe6a09e667f3bcdu})) >> 52;
   double m = from_bits_(u - (k << 52) + uint64_t{0x3ff0000000000000u});
-  return {biased_to_double_(k) - where_(tiny, 52.0, 0.0), m - 1.0};
+  return {biased_to_double_(k - (tiny << 6)), m - 1.0};
 }
 
 // log(1 + f) = f + tail, |f| <= 1/3 (float, relative error 2^-27.6) or |f| <= 0.42 (double, 2^-59).
@@ -347,7 +352,7 @@ VESTA_FN R real_tanh_(R x) {
   ExpParts<R> e = exp_parts_(R(2) * t);
   R s = exp_power_(e.biased, 0);
   R far = R(1) - R(2) / fma_(s, exp_mantissa_(e), R(1));
-  return where_(a < R(0.55), tanh_small_(x), copysign_(far, x));
+  return copysign_(where_(a < R(0.55), tanh_small_(a), far), x);
 }
 VESTA_FN float tanh_(float x) { return real_tanh_(x); }
 VESTA_FN double tanh_(double x) { return real_tanh_(x); }
@@ -388,7 +393,8 @@ VESTA_FN R real_acosh_(R x) {
   bool big = x > R(1.0e17);
   R t = where_(big, R(1), x) - R(1);
   R u = t + sqrt_(R(2) * t + t * t);
-  return real_log1p_(where_(big, x, u)) + where_(big, R(0.69314718055994531), R(0));
+  R r = real_log1p_(where_(big, x, u)) + where_(big, R(0.69314718055994531), R(0));
+  return where_(x < R(1), Limits<R>::nan(), r);
 }
 VESTA_FN float acosh_(float x) { return real_acosh_(x); }
 VESTA_FN double acosh_(double x) { return real_acosh_(x); }

@@ -101,7 +101,8 @@ VESTA_FN I pow_(I base, I exponent) {
     result = (e & 1) != 0 ? result * square : result;
     square *= square;
   }
-  I unit = where_(base == I(1), I(1), where_(base == I(-1), where_((exponent & I(1)) != I(0), I(-1), I(1)), I(0)));
+  I unit =
+      where_(base == I(1), I(1), where_(base == I(-1), where_((exponent & I(1)) != I(0), I(-1), I(1)), I(0)));
   return where_(exponent < I(0), unit, static_cast<I>(result));
 }
 template <class I, class U = typename Unsigned<I>::type>

@@ -80,12 +80,14 @@ VESTA_FN Pair<double> log_pair_(double x) {
 }
 VESTA_FN double pow_(double x, double y) {
   double a = abs_(x);
+  // Without FMA the product's error overflows for larger exponents, which all give 0, 1 or infinity anyway.
+  double e = kHasFma ? y : where_(abs_(y) > 0x1p900, copysign_(0x1p900, y), y);
   Pair<double> l = log_pair_(a);
   l.hi = where_(a == 0.0, -Limits<double>::inf(), where_(a < Limits<double>::inf(), l.hi, a));
   l.lo = where_((a == 0.0) | (a == Limits<double>::inf()), 0.0, l.lo);
-  double hi = y * l.hi;
+  double hi = e * l.hi;
   // Outside exp's range the correction is meaningless and might be inf - inf.
-  double lo = fma_(y, l.lo, product_error_(y, l.hi, hi));
+  double lo = fma_(e, l.lo, product_error_(e, l.hi, hi));
   bool inside = abs_(hi) < 800.0;
   return pow_special_(x, y, exp_pair_(hi, where_(inside, lo, 0.0)));
 }
@@ -95,7 +97,8 @@ VESTA_FN double pow_(double x, double y) {
 VESTA_FN float hypot_(float x, float y) {  // 0.5 ulp, through double
   double a = x, b = y;
   float r = static_cast<float>(sqrt_(a * a + b * b));
-  return where_((abs_(x) == Limits<float>::inf()) | (abs_(y) == Limits<float>::inf()), Limits<float>::inf(), r);
+  return where_((abs_(x) == Limits<float>::inf()) | (abs_(y) == Limits<float>::inf()), Limits<float>::inf(),
+                r);
 }
 VESTA_FN double hypot_(double x, double y) {
   double a = abs_(x), b = abs_(y), big = where_(a > b, a, b), small = where_(a > b, b, a);

@@ -17,7 +17,8 @@ struct Quadrant {
 VESTA_FN Quadrant<float, uint32_t> reduce_(float x) {
   double v = x, a = abs_(v);
   bool j1 = a >= 0x1p50, j2 = a >= 0x1p77, j3 = a >= 0x1p104;
-  double hi = where_(j1, -0x1.1b1bbead603d9p-28, 0x1.45f306dc9c883p-1), lo = where_(j1, 0x1.5f47d4d377037p-82, -0x1.6b01ec5417056p-55);
+  double hi = where_(j1, -0x1.1b1bbead603d9p-28, 0x1.45f306dc9c883p-1),
+         lo = where_(j1, 0x1.5f47d4d377037p-82, -0x1.6b01ec5417056p-55);
   hi = where_(j2, 0x1.4a7f09d5f47d5p-54, hi);
   lo = where_(j2, -0x1.6447e493ad4cep-109, lo);
   hi = where_(j3, -0x1.505c1596447e5p-81, hi);

@@ -1,0 +1,19 @@
+#pragma once
+// The subcommands of the `vesta` program: each adds its options to the command line and sets what runs when it is chosen.
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace vesta::cli {
+
+// What the chosen subcommand does; returns the exit code.
+using Action = std::function<int()>;
+
+void add_ops(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
+// `program`: path of the running program, beside which bench programs lie.
+void add_bench(CLI::App& app, const char* program, Action& action);
+
+}  // namespace vesta::cli

@@ -1,0 +1,100 @@
+#pragma once
+// What the indexing families share: positions of 1-D index lists, the walk of gather and scatter, and element sums.
+// Indices are scanned before anything is written: an IndexError leaves memory as it was.
+#include <algorithm>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "ops/visit.h"
+#include "vesta/op.h"
+
+namespace vesta {
+
+// A contiguous tensor seen as (outer, size, inner) around dim d; a 0-dim tensor is (1, 1, 1).
+struct DimSplit {
+  int64_t outer = 1, size = 1, inner = 1;
+};
+inline DimSplit split_at(const Tensor& t, int64_t d) {
+  DimSplit s;
+  for (int64_t e = 0; e < t.dim(); ++e) (e < d ? s.outer : e == d ? s.size : s.inner) *= t.size(e);
+  return s;
+}
+
+// Contiguous int64 indices, checked to lie in [0, size).
+Tensor checked_index_list(const Args& a, const Tensor& index, int64_t size);
+
+// The walk of gather and scatter over an index tensor. Positions along dim d of self come from the index; the other
+// coordinates are those of the index. `run(idx, self_base, at, n)` handles n consecutive index elements idx[0..n):
+// element k is self[self_base + idx[k] * dim_stride + k * column_stride], and has position at + k in the index's shape.
+// Runs that can meet the same self element come in order from one thread.
+struct AlongDim {
+  const int64_t* index = nullptr;
+  int64_t dim_stride = 1, column_stride = 0;
+  int64_t others = 1;       // number of coordinate sets besides d (and the columns)
+  int64_t length = 1;       // of the index along d
+  int64_t columns = 1;      // consecutive elements where d is not the last dim
+  std::vector<int64_t> sizes, self_strides, index_strides;  // of the other dims, outermost first
+  int64_t index_dim_stride = 1;
+  Tensor keep;
+
+  template <class Run>
+  void each(Run&& run) const {
+    bool last = column_stride == 0;
+    int64_t chunk = last ? 1 : std::min<int64_t>(columns, 1024), chunks = last ? 1 : (columns + chunk - 1) / chunk;
+    int64_t work = std::max<int64_t>(1, last ? length : length * chunk);
+    parallel_for(0, others * chunks, std::max<int64_t>(1, 16384 / work), [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        int64_t rest = task / chunks, first = task % chunks * chunk, base = 0, at = 0;
+        for (size_t d = sizes.size(); d-- > 0;) {
+          int64_t i = rest % sizes[d];
+          rest /= sizes[d];
+          base += i * self_strides[d];
+          at += i * index_strides[d];
+        }
+        if (last) {
+          run(index + at, base, at, length);
+        } else {
+          int64_t n = std::min(chunk, columns - first);
+          for (int64_t i = 0; i < length; ++i) {
+            int64_t p = at + i * index_dim_stride + first;
+            run(index + p, base + first, p, n);
+          }
+        }
+      }
+    });
+  }
+};
+// self and index have equal dims; index may be shorter in every dim but d, where it is free. Checks shapes and range.
+AlongDim along_dim(const Args& a, const Tensor& self, int64_t d, const Tensor& index);
+
+// A tensor with at least one dim.
+inline Tensor at_least_1d(const Tensor& t) { return t.dim() ? t : t.unsqueeze(0); }
+// Half types are added up in float32.
+inline DType sum_dtype(DType t) { return t == kHalf || t == kBFloat16 ? kFloat : t; }
+
+enum class Combine : uint8_t { Sum, Prod, Max, Min };
+template <class T>
+inline void combine_into(Combine op, T& to, T v) {
+  if constexpr (std::is_same_v<T, bool>) {
+    to = op == Combine::Sum || op == Combine::Max ? to || v : to && v;
+  } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    if (op == Combine::Prod) to *= v;
+    else to += v;
+  } else {
+    switch (op) {
+      case Combine::Sum: to = T(to + v); break;
+      case Combine::Prod: to = T(to * v); break;
+      case Combine::Max: if (is_nan(v) || (!is_nan(to) && comparable(v) > comparable(to))) to = v; break;
+      case Combine::Min: if (is_nan(v) || (!is_nan(to) && comparable(v) < comparable(to))) to = v; break;
+    }
+  }
+}
+// Reductions by name: sum, prod (also "add", "multiply"), mean (as a sum), amax, amin.
+Combine combine_named(const Args& a, std::string_view name, bool legacy);
+// Start value of a reduction that leaves self out.
+Scalar combine_identity(Combine op, DType t);
+
+// sums / counts in place, counts of 0 taken as 1; integers divide with floor.
+void divide_by_counts(const Tensor& sums, const Tensor& counts);
+
+}  // namespace vesta

@@ -1,0 +1,139 @@
+// The generic suite, gradients: every differentiable op against central differences, first and second derivatives;
+// gradients keep dtype and shape; recording changes no value. Reading what a block did not save throws in the engine.
+#include <gtest/gtest.h>
+#include <vesta/autograd.h>
+#include <vesta/error.h>
+
+#include "ops/op_cases.h"
+#include "vesta/ops.h"
+
+namespace vesta {
+namespace {
+
+using namespace optest;
+using autograd::variable_list;
+
+class GradientSuite : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Ops, GradientSuite, testing::ValuesIn(families()), [](auto& info) { return info.param; });
+
+bool differentiable(const Op& op) { return !op.def->non_differentiable && (op.def->vjp || op.def->decompose); }
+
+// The op as a function of its floating tensors. Arguments that it writes are copied inside, as leaves cannot be written.
+struct AsFunction {
+  const OpCase& c;
+  std::vector<size_t> positions;
+
+  explicit AsFunction(const OpCase& oc) : c(oc), positions(differentiable_positions(oc.args)) {}
+  variable_list inputs() const {
+    std::vector<Tensor> all = flat_defined();
+    variable_list list;
+    for (size_t p : positions) list.push_back(all[p].detach().clone().requires_grad_());
+    return list;
+  }
+  Arguments substituted(const variable_list& in) const {
+    size_t k = 0, used = 0;
+    return map_tensors(c.args, [&](const Tensor& t) {
+      bool replaced = used < positions.size() && positions[used] == k;
+      ++k;
+      return replaced ? in[used++] : t;
+    });
+  }
+  variable_list operator()(const variable_list& in) const {
+    variable_list outs;
+    for (auto& t : flat(run(*c.op, substituted(in))))
+      if (t.defined()) outs.push_back(t);
+    return outs;
+  }
+  int64_t numel() const {
+    int64_t n = 0;
+    auto all = flat_defined();
+    for (size_t p : positions) n += all[p].numel();
+    return n;
+  }
+
+ private:
+  std::vector<Tensor> flat_defined() const {
+    std::vector<Tensor> list;
+    map_tensors(c.args, [&](const Tensor& t) {
+      list.push_back(t);
+      return t;
+    });
+    return list;
+  }
+};
+
+bool any_floating(const variable_list& list) {
+  for (auto& t : list)
+    if (t.is_floating_point() || t.is_complex()) return true;
+  return false;
+}
+
+TEST_P(GradientSuite, FirstDerivativesAgreeWithDifferences) {
+  for_each_case(GetParam(), types::bit(kFloat64) | types::bit(kComplex128), [](const OpCase& c) {
+    AsFunction fn(c);
+    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 400) return;
+    try {
+      autograd::gradcheck(fn, fn.inputs());
+    } catch (const Error& e) {
+      fail(c, e.what());
+    }
+  });
+}
+
+// Ops whose gradient has no derivative itself, with the reason.
+const char* no_second_derivative(const Op& op) {
+  static const std::pair<const char*, const char*> kList[] = {{"", ""}};
+  for (auto& [name, reason] : kList)
+    if (op.schema.name == name) return reason;
+  return nullptr;
+}
+
+TEST_P(GradientSuite, SecondDerivativesAgreeWithDifferences) {
+  for_each_case(GetParam(), types::bit(kFloat64) | types::bit(kComplex128), [](const OpCase& c) {
+    AsFunction fn(c);
+    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 64 || no_second_derivative(*c.op)) return;
+    try {
+      autograd::gradgradcheck(fn, fn.inputs());
+    } catch (const Error& e) {
+      fail(c, std::string("second derivative: ") + e.what());
+    }
+  });
+}
+
+TEST_P(GradientSuite, GradientsHaveTheInputsShapeAndDtypeAndRecordingChangesNoValue) {
+  for_each_case(GetParam(), types::kFloatMask | types::kComplexMask, [](const OpCase& c) {
+    if (uninitialised(*c.op)) return;
+    AsFunction fn(c);
+    if (fn.positions.empty()) return;
+    variable_list inputs = fn.inputs();
+    Arguments plain;
+    {
+      NoGradGuard no_grad;
+      plain = run(*c.op, c.args);
+    }
+    Arguments recorded = run(*c.op, fn.substituted(inputs));
+    std::string d = results_differ(map_tensors(recorded, [](const Tensor& t) { return t.detach(); }), plain);
+    if (!d.empty()) fail(c, "with and without recording: " + d);
+    variable_list roots, seeds;
+    for (auto& t : flat(recorded))
+      if (t.defined() && t.requires_grad()) {
+        if (c.op->def->non_differentiable) return fail(c, "a result of an op without derivative requires grad");
+        roots.push_back(t);
+        seeds.push_back(ones_like(t));
+      }
+    if (roots.empty()) {
+      if (differentiable(*c.op) && any_floating(flat(plain)) && c.op->def->vjp && !c.op->def->non_diff_outputs) fail(c, "no result requires grad");
+      return;
+    }
+    variable_list gradients = autograd::grad(roots, inputs, seeds, false, false, true);
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (!gradients[k].defined()) continue;
+      if (gradients[k].sizes() != inputs[k].sizes() || gradients[k].dtype() != inputs[k].dtype())
+        fail(c, detail::message("gradient ", k, ": ", dtype_name(gradients[k].dtype()), ", ", gradients[k].dim(), " dims, for an input of ",
+                                dtype_name(inputs[k].dtype()), ", ", inputs[k].dim(), " dims"));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace vesta
