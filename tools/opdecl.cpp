@@ -33,6 +33,12 @@ const std::set<std::string> kHandWritten = {"size", "stride", "item", "is_comple
                                             "output_nr", "_version", "requires_grad_", "retain_grad", "retains_grad",
                                             "dim", "numel", "is_same_size_", "index", "sym_size", "sym_numel"};
 
+// Arguments whose default exists in schemas only: as C++ defaults they would make calls like t.var() and t.any()
+// ambiguous. libtorch leaves out the same ones.
+const std::set<std::string> kNoCppDefault = {"any.dims dim", "all.dims dim", "var unbiased", "var.dim unbiased", "std unbiased",
+                                             "std.dim unbiased", "var_mean unbiased", "var_mean.dim unbiased",
+                                             "std_mean unbiased", "std_mean.dim unbiased"};
+
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   VESTA_CHECK_AS(IoError, in, "opdecl: cannot read ", path);
@@ -188,7 +194,8 @@ Signature signature(const Decl& d, bool method) {
         pass("*this");
         continue;
       }
-      add(cpp_type(a), a.name, a.has_default ? cpp_default(a) : "");
+      bool drop = kNoCppDefault.count(s.full_name() + " " + a.name) > 0;
+      add(cpp_type(a), a.name, a.has_default && !drop ? cpp_default(a) : "");
       pass(a.name);
       g.values += sep + (g.options && a.type == ArgType::MemoryFormat ? "memory_format ? memory_format : options.memory_format_opt()" : a.name);
     }

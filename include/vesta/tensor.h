@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "vesta/array_ref.h"
+#include "vesta/random.h"
 #include "vesta/tensor_impl.h"
 #include "vesta/tensor_options.h"
 #include "vesta/value.h"
@@ -18,7 +19,6 @@
 namespace vesta {
 
 class Tensor;
-class Generator;
 struct TensorIndex;
 using TensorList = ArrayRef<Tensor>;
 

@@ -144,6 +144,16 @@ OP("complex(Tensor real, Tensor imag) -> Tensor",
       return view_as_complex(stack({r, i}, -1)); },
   .shard = Shard::pointwise(), .doc = "real + i imag.",
   .samples = [](SampleGen& s) { if (s.dtype() == kFloat || s.dtype() == kDouble) s.binary(); }),
+OP("_conj_physical(Tensor self) -> Tensor",
+  .types = any_types, .infer = infer_like_self, .kernels = {{Cpu, k_conj_physical}},
+  .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().conj(); }); },
+  .shard = {"pw-lin1"}, .doc = "conj_physical of a complex tensor.",
+  .samples = [](SampleGen& s) { if (is_complex(s.dtype())) s.unary(s.shapes()); }),
+OP("polar(Tensor abs, Tensor angle) -> Tensor",
+  .forms = Out, .types = {types::kFloatMask, Promote::Same},
+  .decompose = [](const Args& a) -> Results { return complex(a.tensor(0) * a.tensor(1).cos(), a.tensor(0) * a.tensor(1).sin()); },
+  .shard = Shard::pointwise(), .doc = "abs * (cos(angle) + i sin(angle)).",
+  .samples = [](SampleGen& s) { if (s.dtype() == kFloat || s.dtype() == kDouble) s.binary(); }),
 };
 
 }  // namespace

@@ -92,8 +92,11 @@ void k_copy_self(const KernelCtx& k) { cpu::copy_elements(k.out(), k.tensor(0));
 
 void k_copy_(const KernelCtx& k) {
   const Tensor &dst = k.tensor(0);
-  Tensor src = k.tensor(1);
-  if (dst.impl() == src.impl()) return;
+  if (dst.impl() == k.tensor(1).impl()) return;
+  // Lazy bits: the source is resolved; a lazily conjugated or negated destination stores the inverse of what it shows.
+  Tensor src = k.tensor(1).resolve_conj().resolve_neg();
+  if (dst.is_conj()) src = src.conj_physical();
+  if (dst.is_neg()) src = src.neg();
   TensorImpl* d = dst.impl();
   for (int i = 0; i < d->ndim; ++i)
     VESTA_CHECK(d->strides_data()[i] != 0 || d->sizes_data()[i] <= 1, "copy_: the written tensor has elements that share memory; clone it first");

@@ -382,20 +382,26 @@ void index_put_samples(SampleGen& s) {
 }
 
 constexpr OpDef table[] = {
-OP("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+OP("_index_points(Tensor self, Tensor?[] indices) -> Tensor",
   .types = any_types, .infer = infer_index, .kernels = {{Cpu, k_index}},
   .save = {in(1)}, .vjp = vjp_index,
   .shard = {"index"}, .doc = "index without boolean masks: the result's shape follows from the arguments' shapes.",
   .samples = index_samples),
+OP("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+  .types = any_types, .decompose = [](const Args& a) -> Results { return index(a.tensor(0), a.tensors(1)); },
+  .shard = {"index"}, .doc = "index; the indices are checked all the same.", .samples = index_samples),
+OP("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+  .types = any_types, .decompose = [](const Args& a) -> Results { return index_put(a.tensor(0), a.tensors(1), a.tensor(2), a.flag(3)); },
+  .shard = {"index-put"}, .doc = "index_put; the indices are checked all the same.", .samples = index_put_samples),
 OP("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
   .forms = Out, .types = any_types,
   .decompose = [](const Args& a) -> Results {
-      if (any_mask(a.tensors(1))) return _unsafe_index(a.tensor(0), without_masks(a, a.tensor(0), a.tensors(1)));
-      return _unsafe_index(a.tensor(0), a.tensors(1)); },
+      if (any_mask(a.tensors(1))) return _index_points(a.tensor(0), without_masks(a, a.tensor(0), a.tensors(1)));
+      return _index_points(a.tensor(0), a.tensors(1)); },
   .save = {in(1)}, .vjp = vjp_index,
   .shard = {"index"}, .doc = "Elements at broadcast index tensors (int or bool masks; None keeps a dim). Negative indices count from the end.",
   .samples = [](SampleGen& s) { index_samples(s); s(s.t({4, 3}), std::vector<Tensor>{s.mask({4, 3})}); s(s.t({4, 3}), std::vector<Tensor>{Tensor(), s.mask({3})}); }),
-OP("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+OP("_index_put_points(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
   .types = any_types, .infer = infer_index_put, .kernels = {{Cpu, k_index_put}},
   .save = {in(1)}, .vjp = vjp_index_put,
   .shard = {"index-put"}, .doc = "index_put without boolean masks.",
@@ -403,8 +409,8 @@ OP("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumu
 OP("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
   .forms = InPlace | Out, .types = any_types,
   .decompose = [](const Args& a) -> Results {
-      if (any_mask(a.tensors(1))) return _unsafe_index_put(a.tensor(0), without_masks(a, a.tensor(0), a.tensors(1)), a.tensor(2), a.flag(3));
-      return _unsafe_index_put(a.tensor(0), a.tensors(1), a.tensor(2), a.flag(3)); },
+      if (any_mask(a.tensors(1))) return _index_put_points(a.tensor(0), without_masks(a, a.tensor(0), a.tensors(1)), a.tensor(2), a.flag(3));
+      return _index_put_points(a.tensor(0), a.tensors(1), a.tensor(2), a.flag(3)); },
   .save = {in(1)}, .vjp = vjp_index_put,
   .shard = {"index-put"}, .doc = "self with values written (or added) at broadcast index tensors; indices are checked before the first write.",
   .samples = [](SampleGen& s) { index_put_samples(s); s(s.t({4, 3}), std::vector<Tensor>{s.mask({4})}, s.t({}), false); }),
@@ -448,9 +454,8 @@ OP("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor",
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
       std::vector<int64_t> shape = broadcast_shape(a, a.tensor(1), a.tensor(2));
-      Tensor full = zeros(shape, a.tensor(0).options()).masked_scatter(a.tensor(2), a.tensor(0));
-      return sum_to_size(full, a.tensor(1).sizes()); },
-  .shard = Shard::replicate(), .doc = "Gradient of masked_select: grad where mask is true, zeros elsewhere.",
+      return zeros(shape, a.tensor(0).options()).masked_scatter(a.tensor(2), a.tensor(0)); },
+  .shard = Shard::replicate(), .doc = "Gradient of masked_select before broadcasting is undone: grad where mask is true, zeros elsewhere.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({6}), s.t({3, 2}), ones({3, 2}, TensorOptions(kBool))); }),
 OP("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
   .forms = InPlace | Out, .types = any_types, .infer = infer_masked_scatter, .kernels = {{Cpu, k_masked_scatter}},

@@ -1,4 +1,6 @@
 // Padding: constants, and mirrored or repeated borders.
+#include <algorithm>
+
 #include "kernels/cpu/copy.h"
 #include "ops/infer.h"
 #include "vesta/op.h"
@@ -188,7 +190,10 @@ OP("pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tenso
           VESTA_CHECK(before <= size && after <= size, "pad: circular padding of at most the size ", size, " is possible, got ", before, " and ", after);
           VESTA_CHECK(size + before + after >= 0, "pad: padding ", before, " and ", after, " leaves nothing of size ", size);
           Tensor index = empty({size + before + after}, TensorOptions(kLong));
-          for (int64_t i = 0; i < index.numel(); ++i) index.data_ptr<int64_t>()[i] = ((i - before) % size + size) % size;
+          // Cutting comes first; what remains is what repeats.
+          int64_t start = std::max<int64_t>(-before, 0), kept = size - start - std::max<int64_t>(-after, 0), lead = std::max<int64_t>(before, 0);
+          VESTA_CHECK(kept > 0 || index.numel() == 0, "pad: nothing is left to repeat");
+          for (int64_t i = 0; i < index.numel(); ++i) index.data_ptr<int64_t>()[i] = start + ((i - lead) % kept + kept) % kept;
           r = r.index_select(e, index);
         }
         return r;

@@ -1,4 +1,5 @@
 // Pointwise operators of three tensors: selection, fused multiply-adds, interpolation.
+#include "ops/numbers.h"
 #include "vesta/op.h"
 
 namespace vesta {
@@ -6,12 +7,13 @@ namespace {
 
 using namespace op_block;
 
-Results where_numbers(const Tensor& cond, const Tensor& x, const Tensor& y) { return where(cond, x, y); }
-
-// A number as a 0-dim tensor that promotes as a number does beside `other`.
-Tensor number_beside(const Scalar& v, const Tensor& other) {
-  return scalar_tensor(v, other.options().dtype(result_type(other, v)));
+DType number_dtype(const Scalar& v) {
+  if (v.isBoolean()) return kBool;
+  if (v.isIntegral()) return kLong;
+  if (v.isFloatingPoint()) return get_default_dtype();
+  return get_default_dtype() == kDouble ? kComplexDouble : kComplexFloat;
 }
+Results where_numbers(const Tensor& cond, const Tensor& x, const Tensor& y) { return where(cond, x, y); }
 
 constexpr OpDef table[] = {
 OP("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
@@ -85,6 +87,83 @@ OP("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
                                           G(1) { return g.dy() * g.scalar(2).conj(); }); },
   .shard = Shard::pointwise(), .doc = "self + weight * (end - self).",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), Scalar(0.25)); s(s.t({3, 4}), s.t({4}), Scalar(0.75)); }),
+OP("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+  .forms = InPlace | Out, .types = {types::kFloatMask | types::kComplexMask, Promote::Types},
+  .decompose = [](const Args& a) -> Results {
+      for (int i : {1, 2})
+        VESTA_CHECK_AS(TypeError, a.tensor(i).dtype() == a.tensor(0).dtype(), "lerp: expected ", dtype_name(a.tensor(0).dtype()), " for ",
+                       i == 1 ? "end" : "weight", ", got ", dtype_name(a.tensor(i).dtype()));
+      return _lerp(a.tensor(0), a.tensor(1), a.tensor(2)); },
+  .shard = Shard::pointwise(), .doc = "self + weight * (end - self).",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({4}), s.t({3, 1}, range(0, 1))); s(s.t({}), s.t({}), s.t({}, range(0, 1))); }),
+OP("_lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
+  .types = {types::kFloatMask | types::kComplexMask, Promote::Types},
+  .scalar = SCALAR_FOR(Floats, where_(abs_(z) < T(0.5), x + z * (y - x), y - (y - x) * (T(1) - z))) |
+            SCALAR_FOR(Complexes, where_(absr_(z) < realr_(T(0.5)), x + z * (y - x), y - (y - x) * (T(1) - z))),
+  .save = {in(0).if_needs(2), in(1).if_needs(2), in(2)},
+  .vjp = [](const Grad& g) { return grads(G(0) { return g.dy() * (1 - g.in(2)).conj(); }, G(1) { return g.dy() * g.in(2).conj(); },
+                                          G(2) { return g.dy() * (g.in(1) - g.in(0)).conj(); }); },
+  .shard = Shard::pointwise(), .doc = "lerp of three tensors of one dtype.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({4}), s.t({3, 1}, range(0, 1))); }),
+OP("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+  .decompose = [](const Args& a) -> Results {
+      // Two numbers: the default dtype of their category.
+      Tensor x = scalar_tensor(a.scalar(1), TensorOptions().dtype(number_dtype(a.scalar(1))));
+      Tensor y = scalar_tensor(a.scalar(2), TensorOptions().dtype(number_dtype(a.scalar(2))));
+      return where(a.tensor(0), x, y); },
+  .shard = Shard::pointwise(), .doc = "where of two numbers.",
+  .samples = [](SampleGen& s) { s(s.mask({3, 4}), Scalar(2), Scalar(0.5)); }),
+
+// ---- clamp ----
+OP("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+  .forms = InPlace | Out, .types = real_types,
+  .decompose = [](const Args& a) -> Results {
+      VESTA_CHECK(a.has(1) || a.has(2), "clamp: expected min or max, got neither");
+      if (!a.has(2)) return clamp_min(a.tensor(0), a.scalar(1));
+      if (!a.has(1)) return clamp_max(a.tensor(0), a.scalar(2));
+      return _clamp(a.tensor(0), a.scalar(1), a.scalar(2)); },
+  .shard = Shard::pointwise(), .doc = "self limited to [min, max]; max wins where min > max. The gradient is 0 at the bounds.",
+  .samples = [](SampleGen& s) { s.unary(s.shapes(), {}, Scalar(-1), Scalar(2)); s(s.t({3}), Scalar(1)); s(s.t({3}), std::nullopt, Scalar(1)); }),
+OP("_clamp(Tensor self, Scalar min, Scalar max) -> Tensor",
+  .forms = InPlace, .types = real_types, .promote_scalars = "min,max",
+  .scalar = SCALAR_FOR(Floats | Ints, min_(max_(x, min), max), min, max),
+  .save = {in(0)},
+  .vjp = [](const Grad& g) { return grads(G(0) { return hardtanh_backward(g.dy(), g.in(0), g.scalar(1), g.scalar(2)); }); },
+  .shard = Shard::pointwise(), .doc = "clamp with both bounds.",
+  .samples = [](SampleGen& s) { s.unary(s.shapes(), {}, Scalar(-1), Scalar(2)); }),
+OP("clamp_min(Tensor self, Scalar min) -> Tensor",
+  .forms = InPlace | Out, .types = real_types, .promote_scalars = "min",
+  .scalar = SCALAR_FOR(Floats | Ints, max_(x, min), min),
+  .save = {in(0)},
+  .vjp = [](const Grad& g) { return grads(G(0) { return where(g.in(0) > g.scalar(1), g.dy(), zeros({}, g.dy().options())); }); },
+  .shard = Shard::pointwise(), .doc = "max(self, min); NaN stays.",
+  .samples = [](SampleGen& s) { s.unary(s.shapes(), {}, Scalar(1)); }),
+OP("clamp_max(Tensor self, Scalar max) -> Tensor",
+  .forms = InPlace | Out, .types = real_types, .promote_scalars = "max",
+  .scalar = SCALAR_FOR(Floats | Ints, min_(x, max), max),
+  .save = {in(0)},
+  .vjp = [](const Grad& g) { return grads(G(0) { return where(g.in(0) < g.scalar(1), g.dy(), zeros({}, g.dy().options())); }); },
+  .shard = Shard::pointwise(), .doc = "min(self, max); NaN stays.",
+  .samples = [](SampleGen& s) { s.unary(s.shapes(), {}, Scalar(1)); }),
+OP("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+  .forms = InPlace | Out, .types = real_types,
+  .decompose = [](const Args& a) -> Results { return maximum(a.tensor(0), a.tensor(1)); },
+  .shard = {"pw-max"}, .doc = "maximum(self, min).",
+  .samples = [](SampleGen& s) { s.binary(); }),
+OP("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+  .forms = InPlace | Out, .types = real_types,
+  .decompose = [](const Args& a) -> Results { return minimum(a.tensor(0), a.tensor(1)); },
+  .shard = {"pw-min"}, .doc = "minimum(self, max).",
+  .samples = [](SampleGen& s) { s.binary(); }),
+OP("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+  .forms = InPlace | Out, .types = real_types,
+  .decompose = [](const Args& a) -> Results {
+      VESTA_CHECK(a.has(1) || a.has(2), "clamp: expected min or max, got neither");
+      if (!a.has(2)) return maximum(a.tensor(0), a.tensor(1));
+      if (!a.has(1)) return minimum(a.tensor(0), a.tensor(2));
+      return minimum(maximum(a.tensor(0), a.tensor(1)), a.tensor(2)); },
+  .shard = Shard::pointwise(), .doc = "self limited to [min, max] element by element; ties share the gradient.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({4}, range(-2, 0)), s.t({3, 1}, range(0, 2))); s(s.t({3}), s.t({3})); }),
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Pointwise operators of one tensor.
+#include <complex>
+
 #include "vesta/op.h"
 
 namespace vesta {
@@ -319,6 +321,18 @@ OP("isreal(Tensor self) -> Tensor",
       const Tensor& t = a.tensor(0);
       return t.is_complex() ? imag(t) == 0 : ones_like(t, t.options().dtype(kBool)); },
   .non_differentiable = true, .shard = Shard::pointwise(), .doc = "Whether the imaginary part is 0.",
+  .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
+OP("angle(Tensor self) -> Tensor",
+  .forms = Out, .types = field_types.to(ResultType::Real),
+  .scalar = SCALAR(arg_(x)) | SCALAR_FOR(Complexes, argr_(x)),
+  .save = {in(0)},
+  .vjp = [](const Grad& g) { return grads(G(0) {
+      Tensor z = g.in(0);
+      if (!z.is_complex()) return zeros_like(g.dy());
+      // dy i z / |z|^2, 0 at 0
+      Tensor a = z.abs(), zero = a == 0, unit = (z / a.masked_fill(zero, 1)) * g.dy() / a.masked_fill(zero, 1);
+      return unit * Scalar(std::complex<double>(0, 1)); }); },
+  .shard = Shard::pointwise(), .doc = "Argument of a complex number; pi for negative real numbers, else 0.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 };
 

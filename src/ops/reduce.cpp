@@ -7,6 +7,7 @@
 #include "kernels/cpu/elem.h"
 #include "kernels/cpu/reduce.h"
 #include "ops/infer.h"
+#include "ops/reduce_grad.h"
 #include "ops/reduce_layout.h"
 #include "vesta/op.h"
 
@@ -59,15 +60,6 @@ void k_mean(const KernelCtx& k) {
   for (int64_t d : wrapped_dims(k, k.value(1), k.tensor(0).dim())) n *= k.tensor(0).size(d);
   run_sum(k.tensor(0), k.value(1), k, k.out(), n ? 1.0 / double(n) : std::numeric_limits<double>::quiet_NaN());
   if (n == 0) cpu::fill_elements(k.out(), Scalar(std::numeric_limits<double>::quiet_NaN()));
-}
-
-// The gradient of a reduction, with the reduced dims back and broadcast over the input's sizes.
-Tensor unreduce(const Grad& g, const Tensor& dy, IntArrayRef sizes, const Value& dims, bool keepdim) {
-  if (sizes.empty()) return dy.expand(sizes);
-  Tensor t = dy;
-  if (!keepdim)
-    for (int64_t d : wrapped_dims(g, dims, int64_t(sizes.size()))) t = t.unsqueeze(d);
-  return t.expand(sizes);
 }
 
 constexpr OpDef table[] = {

@@ -102,6 +102,7 @@ VESTA_FN double round_(double x) { return __builtin_rint(x); }
 #include "kernels/templates/cpp/prelude_trig.h"
 
 #include "kernels/templates/cpp/prelude_erf.h"
+#include "kernels/templates/cpp/prelude_normal.h"
 #include "kernels/templates/cpp/prelude_gamma.h"
 
 #include "kernels/templates/cpp/prelude_complex.h"

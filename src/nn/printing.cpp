@@ -1,0 +1,46 @@
+// How activations and losses print: name(option=value, ...), as libtorch's.
+#include <ostream>
+
+#include "vesta/nn.h"
+
+namespace vesta::nn {
+namespace {
+
+const char* text(bool value) { return value ? "true" : "false"; }
+
+}  // namespace
+
+#define VESTA_DESCRIBE(Name, ...) \
+  void Name##Impl::describe(std::ostream& out) const { out << "vesta::nn::" #Name "(" __VA_ARGS__ << ")"; }
+
+VESTA_DESCRIBE(SiLU)
+VESTA_DESCRIBE(Mish)
+VESTA_DESCRIBE(Tanh)
+VESTA_DESCRIBE(Sigmoid)
+VESTA_DESCRIBE(LogSigmoid)
+VESTA_DESCRIBE(Hardswish)
+VESTA_DESCRIBE(Hardsigmoid)
+VESTA_DESCRIBE(SELU)
+VESTA_DESCRIBE(Softsign)
+VESTA_DESCRIBE(ReLU, << (options.inplace() ? "inplace=true" : ""))
+VESTA_DESCRIBE(ReLU6, << (options.inplace() ? "inplace=true" : ""))
+VESTA_DESCRIBE(GELU, << "approximate=" << options.approximate())
+VESTA_DESCRIBE(LeakyReLU, << "negative_slope=" << options.negative_slope())
+VESTA_DESCRIBE(ELU, << "alpha=" << options.alpha())
+VESTA_DESCRIBE(Softplus, << "beta=" << options.beta() << ", threshold=" << options.threshold())
+VESTA_DESCRIBE(Hardtanh, << "min_val=" << options.min_val() << ", max_val=" << options.max_val()
+                         << ", inplace=" << text(options.inplace()))
+VESTA_DESCRIBE(GLU, << "dim=" << options.dim())
+VESTA_DESCRIBE(Softmax, << "dim=" << options.dim())
+VESTA_DESCRIBE(LogSoftmax, << "dim=" << options.dim())
+VESTA_DESCRIBE(Softmin, << "dim=" << options.dim())
+VESTA_DESCRIBE(L1Loss)
+VESTA_DESCRIBE(MSELoss)
+VESTA_DESCRIBE(SmoothL1Loss, << "beta=" << options.beta())
+VESTA_DESCRIBE(HuberLoss, << "delta=" << options.delta())
+VESTA_DESCRIBE(BCELoss)
+VESTA_DESCRIBE(BCEWithLogitsLoss)
+VESTA_DESCRIBE(NLLLoss)
+VESTA_DESCRIBE(CrossEntropyLoss)
+
+}  // namespace vesta::nn
