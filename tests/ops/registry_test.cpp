@@ -104,8 +104,8 @@ TEST(Registry, EveryPublicBlockIsARowOfTheTableWithItsShardingClass) {
   }
 }
 
-// Rows whose formula is a constant zero: the result carries no gradient.
-const std::set<std::string> kConstantOfTheInput = {"zeros_like", "ones_like", "full_like", "empty_like", "sign", "floor", "ceil", "round", "trunc"};
+// Rows whose formula is a constant zero, or whose result is bool or an index: nothing carries a gradient.
+const std::set<std::string> kConstantOfTheInput = {"zeros_like", "ones_like", "full_like", "empty_like", "argwhere", "nonzero_numpy", "isfinite", "isreal"};
 
 TEST(Registry, DifferentiableRowsHaveAGradient) {
   for (const Op* op : blocks()) {
