@@ -17,6 +17,21 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& parameters) {
   return out;
 }
 
+// The norm of all elements, 0-dim; 16-bit tensors are summed, and the result kept, in float32.
+Tensor norm_of(const Tensor& tensor, double p) {
+  const Tensor x = element_size(tensor.dtype()) == 2 ? tensor.to(kFloat32) : tensor;
+  if (p == 2) return (x * x).sum().sqrt();
+  if (std::isfinite(p)) return x.abs().pow(p).sum().pow(1 / p);
+  if (x.numel() == 0) return zeros({}, x.options());
+  // Halving, with NaN kept by maximum: no data-dependent size.
+  Tensor rest = x.abs().reshape({-1});
+  while (rest.numel() > 1) {
+    const int64_t half = (rest.numel() + 1) / 2;
+    rest = maximum(rest.narrow(0, 0, half), rest.narrow(0, rest.numel() - half, half));
+  }
+  return rest.reshape({});
+}
+
 }  // namespace
 
 Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
@@ -27,9 +42,9 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, d
   if (grads.empty()) return zeros({});
   std::vector<Tensor> norms;
   norms.reserve(grads.size());
-  for (const Tensor& grad : grads) norms.push_back(linalg_vector_norm(grad, norm_type));
+  for (const Tensor& grad : grads) norms.push_back(norm_of(grad, norm_type));
   // Norms of 16-bit gradients join in the widest type that occurs.
-  const Tensor total = norms.size() == 1 ? norms[0] : linalg_vector_norm(stack(norms), norm_type);
+  const Tensor total = norms.size() == 1 ? norms[0] : norm_of(stack(norms), norm_type);
   VESTA_CHECK(!error_if_nonfinite || std::isfinite(total.item<double>()),
               "clip_grad_norm_: the norm of order ", norm_type, " of the gradients is not finite");
   // The 1e-6 is PyTorch's. Always multiplied: reading the norm to decide would stop a captured step.

@@ -21,8 +21,8 @@ void check_shape(const char* layer, const std::vector<int64_t>& shape) {
 LayerNormImpl::LayerNormImpl(LayerNormOptions o) : options(std::move(o)) {
   check_shape("LayerNorm", options.normalized_shape());
   const bool affine = options.elementwise_affine(), with_bias = affine && options.bias();
-  weight = register_parameter("weight", affine ? empty(options.normalized_shape()) : Tensor(), affine);
-  bias = register_parameter("bias", with_bias ? empty(options.normalized_shape()) : Tensor(), with_bias);
+  weight = register_parameter("weight", affine ? vesta::empty(options.normalized_shape()) : Tensor(), affine);
+  bias = register_parameter("bias", with_bias ? vesta::empty(options.normalized_shape()) : Tensor(), with_bias);
   reset_parameters();
 }
 void LayerNormImpl::reset_parameters() {
@@ -43,7 +43,7 @@ void LayerNormImpl::describe(std::ostream& out) const {
 RMSNormImpl::RMSNormImpl(RMSNormOptions o) : options(std::move(o)) {
   check_shape("RMSNorm", options.normalized_shape());
   const bool affine = options.elementwise_affine();
-  weight = register_parameter("weight", affine ? empty(options.normalized_shape()) : Tensor(), affine);
+  weight = register_parameter("weight", affine ? vesta::empty(options.normalized_shape()) : Tensor(), affine);
   reset_parameters();
 }
 void RMSNormImpl::reset_parameters() {

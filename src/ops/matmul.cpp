@@ -246,7 +246,7 @@ void k_matmul(const KernelCtx& k) {
 }
 
 // ---- gradients ----
-Tensor adjoint_of(const Tensor& t) {
+Tensor hermitian(const Tensor& t) {
   Tensor r = t.transpose(-2, -1);
   return r.is_complex() ? r.conj() : r;
 }
@@ -275,12 +275,12 @@ int vjp_matmul(const Grad& g) {
   return grads(
       G(0) {
         Tensor y = m == 1 ? g.in(1).unsqueeze(1) : g.in(1);
-        Tensor dx = matmul(dy, adjoint_of(y));
+        Tensor dx = matmul(dy, hermitian(y));
         return n == 1 ? dx.squeeze(-2) : dx;
       },
       G(1) {
         Tensor x = n == 1 ? g.in(0).unsqueeze(0) : g.in(0);
-        Tensor d = m <= 2 && x.dim() > 2 ? mm(adjoint_of(flatten_rows(x)), flatten_rows(dy)) : matmul(adjoint_of(x), dy);
+        Tensor d = m <= 2 && x.dim() > 2 ? mm(hermitian(flatten_rows(x)), flatten_rows(dy)) : matmul(hermitian(x), dy);
         return m == 1 ? d.squeeze(-1) : d;
       });
 }
@@ -289,7 +289,7 @@ constexpr OpDef table[] = {
 OP("mm(Tensor self, Tensor mat2) -> Tensor",
   .forms = Out, .types = same_number, .infer = infer_mm<0, false>, .kernels = {{Cpu, k_mm}}, .accepts_conj = true,
   .save = {in(0).if_needs(1), in(1).if_needs(0)},
-  .vjp = [](const Grad& g) { return grads(G(0) { return mm(g.dy(), adjoint_of(g.in(1))); }, G(1) { return mm(adjoint_of(g.in(0)), g.dy()); }); },
+  .vjp = [](const Grad& g) { return grads(G(0) { return mm(g.dy(), hermitian(g.in(1))); }, G(1) { return mm(hermitian(g.in(0)), g.dy()); }); },
   .shard = Shard::einsum("mk,kn->mn"), .doc = "Matrix product of (m, k) and (k, n). Half types accumulate in float32.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({4, 5})); s(s.t({4, 3}).transpose(0, 1), s.t({5, 4}).transpose(0, 1)); s(s.t({3, 0}), s.t({0, 2})); s(s.t({0, 3}), s.t({3, 2})); }),
 OP("mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
@@ -301,8 +301,8 @@ OP("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=
   .save = {in(1).if_needs(2), in(2).if_needs(1)},
   .vjp = [](const Grad& g) { return grads(
       G(0) { return scaled(g.dy(), g.scalar(3)); },
-      G(1) { return scaled(mm(g.dy(), adjoint_of(g.in(2))), g.scalar(4)); },
-      G(2) { return scaled(mm(adjoint_of(g.in(1)), g.dy()), g.scalar(4)); }); },
+      G(1) { return scaled(mm(g.dy(), hermitian(g.in(2))), g.scalar(4)); },
+      G(2) { return scaled(mm(hermitian(g.in(1)), g.dy()), g.scalar(4)); }); },
   .shard = Shard::einsum("mk,kn->mn"), .doc = "beta * self + alpha * (mat1 @ mat2); self broadcasts and is not read where beta is 0.",
   .samples = [](SampleGen& s) { s(s.t({5}), s.t({3, 4}), s.t({4, 5})); s(s.t({3, 1}), s.t({3, 4}), s.t({4, 5}), Scalar(2), Scalar(3)); s(s.t({3, 5}), s.t({3, 4}), s.t({4, 5}), Scalar(0), Scalar(1)); s(s.t({2}), s.t({3, 0}), s.t({0, 2})); }),
 OP("addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -312,7 +312,7 @@ OP("addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, 
 OP("bmm(Tensor self, Tensor mat2) -> Tensor",
   .forms = Out, .types = same_number, .infer = infer_bmm<0, false>, .kernels = {{Cpu, k_mm}}, .accepts_conj = true,
   .save = {in(0).if_needs(1), in(1).if_needs(0)},
-  .vjp = [](const Grad& g) { return grads(G(0) { return bmm(g.dy(), adjoint_of(g.in(1))); }, G(1) { return bmm(adjoint_of(g.in(0)), g.dy()); }); },
+  .vjp = [](const Grad& g) { return grads(G(0) { return bmm(g.dy(), hermitian(g.in(1))); }, G(1) { return bmm(hermitian(g.in(0)), g.dy()); }); },
   .shard = Shard::einsum("bmk,bkn->bmn"), .doc = "Matrix products of a batch.",
   .samples = [](SampleGen& s) { s(s.t({2, 3, 4}), s.t({2, 4, 5})); s(s.t({2, 4, 3}).transpose(1, 2), s.t({2, 4, 1})); s(s.t({0, 3, 4}), s.t({0, 4, 5})); }),
 OP("bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
@@ -324,8 +324,8 @@ OP("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar 
   .save = {in(1).if_needs(2), in(2).if_needs(1)},
   .vjp = [](const Grad& g) { return grads(
       G(0) { return scaled(g.dy(), g.scalar(3)); },
-      G(1) { return scaled(bmm(g.dy(), adjoint_of(g.in(2))), g.scalar(4)); },
-      G(2) { return scaled(bmm(adjoint_of(g.in(1)), g.dy()), g.scalar(4)); }); },
+      G(1) { return scaled(bmm(g.dy(), hermitian(g.in(2))), g.scalar(4)); },
+      G(2) { return scaled(bmm(hermitian(g.in(1)), g.dy()), g.scalar(4)); }); },
   .shard = Shard::einsum("bmk,bkn->bmn"), .doc = "beta * self + alpha * bmm(batch1, batch2).",
   .samples = [](SampleGen& s) { s(s.t({2, 3, 5}), s.t({2, 3, 4}), s.t({2, 4, 5})); s(s.t({3, 1}), s.t({2, 3, 4}), s.t({2, 4, 5}), Scalar(2), Scalar(3)); }),
 OP("baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -335,7 +335,7 @@ OP("baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtyp
 OP("mv(Tensor self, Tensor vec) -> Tensor",
   .forms = Out, .types = same_number, .infer = infer_mv<0, false>, .kernels = {{Cpu, k_mv}}, .accepts_conj = true,
   .save = {in(0).if_needs(1), in(1).if_needs(0)},
-  .vjp = [](const Grad& g) { return grads(G(0) { return outer(g.dy(), conj_of(g.in(1))); }, G(1) { return mv(adjoint_of(g.in(0)), g.dy()); }); },
+  .vjp = [](const Grad& g) { return grads(G(0) { return outer(g.dy(), conj_of(g.in(1))); }, G(1) { return mv(hermitian(g.in(0)), g.dy()); }); },
   .shard = Shard::einsum("mk,k->m"), .doc = "Matrix times vector.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({4})); s(s.t({4, 3}).transpose(0, 1), s.t({4})); s(s.t({2, 0}), s.t({0})); }),
 OP("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -344,7 +344,7 @@ OP("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)
   .vjp = [](const Grad& g) { return grads(
       G(0) { return scaled(g.dy(), g.scalar(3)); },
       G(1) { return scaled(outer(g.dy(), conj_of(g.in(2))), g.scalar(4)); },
-      G(2) { return scaled(mv(adjoint_of(g.in(1)), g.dy()), g.scalar(4)); }); },
+      G(2) { return scaled(mv(hermitian(g.in(1)), g.dy()), g.scalar(4)); }); },
   .shard = Shard::einsum("mk,k->m"), .doc = "beta * self + alpha * (mat @ vec).",
   .samples = [](SampleGen& s) { s(s.t({3}), s.t({3, 4}), s.t({4})); s(s.t({}), s.t({3, 4}), s.t({4}), Scalar(2), Scalar(3)); }),
 OP("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",

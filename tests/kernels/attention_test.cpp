@@ -109,14 +109,13 @@ struct Problem {
     }
   }
 
-  double query(int64_t b, int64_t h, int64_t i, int64_t d) const {
-    return (*q)[q_base + offset(args.q_strides, b, h, i) + d];
-  }
-  double key(int64_t b, int64_t h, int64_t j, int64_t d) const {
-    return (*(c.packed ? q : k))[k_base + offset(args.k_strides, b, h, j) + d];
-  }
-  double value(int64_t b, int64_t h, int64_t j, int64_t d) const {
-    return (*(c.packed ? q : v))[v_base + offset(args.v_strides, b, h, j) + d];
+  // What the reference reads: plain doubles, as an Array decodes its type at each element.
+  struct Values {
+    std::vector<double> q, k, v, grad, mask;
+  };
+  Values values() const {
+    return {q->values(), (c.packed ? q : k)->values(), (c.packed ? q : v)->values(), grad_out->values(),
+            mask ? mask->values() : std::vector<double>()};
   }
 };
 
@@ -135,6 +134,15 @@ Reference reference(const Problem& p) {
   r.dq.assign(static_cast<size_t>(c.batch * c.heads * c.q_len * c.dim), 0);
   r.dk.assign(static_cast<size_t>(c.batch * c.kv_heads * c.k_len * c.dim), 0);
   r.dv.assign(static_cast<size_t>(c.batch * c.kv_heads * c.k_len * c.value_dim), 0);
+  const Problem::Values data = p.values();
+  const HeadStrides qr = p.args.q_strides, kr = p.args.k_strides, vr = p.args.v_strides;
+  auto query = [&](int64_t b, int64_t h, int64_t i) {
+    return data.q.data() + p.q_base + offset(qr, b, h, i);
+  };
+  auto key = [&](int64_t b, int64_t h, int64_t j) { return data.k.data() + p.k_base + offset(kr, b, h, j); };
+  auto value = [&](int64_t b, int64_t h, int64_t j) {
+    return data.v.data() + p.v_base + offset(vr, b, h, j);
+  };
   auto at = [](std::vector<double>& v, int64_t i) -> double& { return v[static_cast<size_t>(i)]; };
   for (int64_t b = 0; b < c.batch; ++b)
     for (int64_t h = 0; h < c.heads; ++h)
@@ -143,17 +151,17 @@ Reference reference(const Problem& p) {
         std::vector<double> s;
         double m = -INFINITY, sum = 0;
         for (int64_t j = 0; j < c.k_len; ++j) {
-          double x = 0;
-          for (int64_t d = 0; d < c.dim; ++d) x += p.query(b, h, i, d) * p.key(b, g, j, d);
-          x *= p.args.scale;
-          if (c.causal && j > i) x = -INFINITY;
+          double score = 0;
+          for (int64_t d = 0; d < c.dim; ++d) score += query(b, h, i)[d] * key(b, g, j)[d];
+          score *= p.args.scale;
+          if (c.causal && j > i) score = -INFINITY;
           if (c.mask != MaskKind::None) {
-            const double mask = (*p.mask)[b * p.args.mask_batch + h * p.args.mask_head + i * p.args.mask_row +
-                                          j * p.args.mask_col];
-            x = c.mask == MaskKind::Additive ? x + mask : mask != 0 ? x : -INFINITY;
+            const double mask = data.mask[static_cast<size_t>(b * p.args.mask_batch + h * p.args.mask_head +
+                                                              i * p.args.mask_row + j * p.args.mask_col)];
+            score = c.mask == MaskKind::Additive ? score + mask : mask != 0 ? score : -INFINITY;
           }
-          s.push_back(x);
-          m = std::max(m, x);
+          s.push_back(score);
+          m = std::max(m, score);
         }
         for (double x : s) sum += m == -INFINITY ? 0 : std::exp(x - m);
         r.lse.push_back(m == -INFINITY ? m : m + std::log(sum));
@@ -164,10 +172,10 @@ Reference reference(const Problem& p) {
           double x = 0;
           const double prob = std::exp(s[static_cast<size_t>(j)] - r.lse.back());
           for (int64_t d = 0; d < c.value_dim; ++d) {
-            const double grad = (*p.grad_out)[offset(os, b, h, i) + d];
-            at(r.out, offset(os, b, h, i) + d) += prob * p.value(b, g, j, d);
+            const double grad = data.grad[static_cast<size_t>(offset(os, b, h, i) + d)];
+            at(r.out, offset(os, b, h, i) + d) += prob * value(b, g, j)[d];
             at(r.dv, offset(vs, b, g, j) + d) += prob * grad;
-            x += grad * p.value(b, g, j, d);
+            x += grad * value(b, g, j)[d];
           }
           dp.push_back(x);
           delta += prob * x;
@@ -176,8 +184,8 @@ Reference reference(const Problem& p) {
           const double prob = std::exp(s[static_cast<size_t>(j)] - r.lse.back());
           const double ds = prob * (dp[static_cast<size_t>(j)] - delta) * p.args.scale;
           for (int64_t d = 0; d < c.dim; ++d) {
-            at(r.dq, offset(qs, b, h, i) + d) += ds * p.key(b, g, j, d);
-            at(r.dk, offset(ks, b, g, j) + d) += ds * p.query(b, h, i, d);
+            at(r.dq, offset(qs, b, h, i) + d) += ds * key(b, g, j)[d];
+            at(r.dk, offset(ks, b, g, j) + d) += ds * query(b, h, i)[d];
           }
         }
       }
