@@ -53,7 +53,13 @@ void k_linspace(const KernelCtx& k) {
     case DType::Int64: return linspace_integers<int64_t>(k, out);
     default: break;
   }
-  std::complex<double> lo = k.scalar(0).toComplexDouble(), hi = k.scalar(1).toComplexDouble(), step = (hi - lo) / double(n - 1);
+  auto rounded = [t = out.dtype()](std::complex<double> v) -> std::complex<double> {
+    // Half types: bounds and step are values of the type, as upstream has it.
+    if (t == kBFloat16) return double(float(BFloat16(float(v.real()))));
+    if (t == kHalf) return double(float(Half(float(v.real()))));
+    return v;
+  };
+  std::complex<double> lo = rounded(k.scalar(0).toComplexDouble()), hi = rounded(k.scalar(1).toComplexDouble()), step = rounded((hi - lo) / double(n - 1));
   // From both ends, so that the last value is exactly `end`.
   auto at = [&](int64_t i) { return i < n / 2 ? lo + step * double(i) : hi - step * double(n - 1 - i); };
   if (is_complex(out.dtype())) {
@@ -68,7 +74,13 @@ void k_logspace(const KernelCtx& k) {
   Tensor& out = k.out();
   int64_t n = out.numel();
   double base = k.number(3);
-  std::complex<double> lo = k.scalar(0).toComplexDouble(), hi = k.scalar(1).toComplexDouble(), step = n > 1 ? (hi - lo) / double(n - 1) : 0;
+  auto rounded = [t = out.dtype()](std::complex<double> v) -> std::complex<double> {
+    if (t == kBFloat16) return double(float(BFloat16(float(v.real()))));
+    if (t == kHalf) return double(float(Half(float(v.real()))));
+    return v;
+  };
+  std::complex<double> lo = rounded(k.scalar(0).toComplexDouble()), hi = rounded(k.scalar(1).toComplexDouble());
+  std::complex<double> step = n > 1 ? rounded((hi - lo) / double(n - 1)) : 0;
   auto at = [&](int64_t i) { return i < n / 2 || n == 1 ? lo + step * double(i) : hi - step * double(n - 1 - i); };
   if (is_complex(out.dtype())) {
     Tensor t = empty_cpu(out.sizes(), kComplexDouble);
