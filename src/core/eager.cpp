@@ -151,7 +151,12 @@ void give_results(const Op& op, std::vector<Tensor>& results, Value* outs) {
     outs[0] = detail::give_list(std::move(results));
     return;
   }
-  for (int j = 0; j < op.num_outs; ++j) outs[j] = detail::give(std::move(results[size_t(j)]));
+  for (int j = 0; j < op.num_outs; ++j) {
+    Tensor& t = results[size_t(j)];
+    // A number as result (equal, allclose): the block computes it as a 0-dim tensor.
+    if (op.schema.results[size_t(j)].tensor) outs[j] = detail::give(std::move(t));
+    else outs[j] = Value(t.item());
+  }
 }
 
 void run_functional_kernel(const Op& op, const Value* args, std::vector<Tensor>& results) {

@@ -72,6 +72,8 @@ void infer_aminmax(InferCtx& c) {
   check_ordered(c, c.tensor(0));
   check_not_empty(c, c.value(1), true);
   auto sizes = reduce_sizes(c.sizes(0), reduced_dims(c, c.value(1), c.dim(0)), c.flag(2));
+  // A 0-dim tensor with a dim counts as 1-dim here, and keepdim keeps that dim.
+  if (c.dim(0) == 0 && c.has(1) && c.flag(2)) sizes = {SymInt(1)};
   for (int j = 0; j < 2; ++j) c.out(j, sizes, c.dtype_of(0), c.tensor(0).device());
 }
 void k_aminmax(const KernelCtx& k) {

@@ -112,16 +112,19 @@ void run_var(const KernelCtx& k, bool root, bool mean) {
     return;
   }
   cpu::var_mean(cpu::elem_of(t.dtype()), l.data, l.shape, correction, root, out.data_ptr(), mean ? k.out(1).data_ptr() : nullptr);
+  // As a running mean has it: an infinity among the elements gives NaN.
+  if (mean) cpu::copy_elements(k.out(1), k.out(1).masked_fill(k.out(1).abs() == kInf, std::numeric_limits<double>::quiet_NaN()));
 }
-// d var / d self, given the gradient of var.
+// d var / d self, given the gradient of var. Half types go through float32: the rounded mean would dominate.
 Tensor var_gradient(const Grad& g, const Tensor& dy) {
-  Tensor x = g.in(0);
+  Tensor x = g.in(0), up = unreduce(g, dy, g.sizes(0), g.value(1), g.flag(3));
+  DType t = x.dtype();
+  bool half = t == kHalf || t == kBFloat16;
+  if (half) x = x.to(kFloat), up = up.to(kFloat);
   double dof = count_reduced(g, g.sizes(0), g.value(1)) - correction_of(g, 2);
-  auto dims = wrapped_dims(g, g.value(1), x.dim());
-  Tensor centered = x - (x.dim() ? x.mean(dims, true) : x);
-  Tensor up = unreduce(g, dy, g.sizes(0), g.value(1), g.flag(3));
-  if (dof <= 0) return up * full_like(centered, kInf).masked_fill(centered == 0, std::numeric_limits<double>::quiet_NaN());
-  return up * centered * (2 / dof);
+  Tensor centered = x - (x.dim() ? x.mean(wrapped_dims(g, g.value(1), x.dim()), true) : x);
+  Tensor r = up * (2 / dof) * centered;
+  return half ? r.to(t) : r;
 }
 Tensor std_gradient(const Grad& g, const Tensor& dy, const Tensor& result) {
   return var_gradient(g, (dy / (result * 2)).masked_fill(result == 0, 0));

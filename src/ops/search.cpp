@@ -143,19 +143,20 @@ std::vector<int64_t> sorted_order(const T* p, int64_t n) {
 }
 void k_unique(const KernelCtx& k) {
   Tensor t = k.tensor(0).contiguous();
+  bool counts = k.num_outs() > 2 && k.flag(3);  // counts come with the inverse, asked for or not
   visit_real(t.dtype(), k.name(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* p = t.data_ptr<T>();
-    emit_runs(k, p, sorted_order(p, t.numel()), t.sizes(), k.flag(2), k.num_outs() > 2 && k.flag(3), t.dtype());
+    emit_runs(k, p, sorted_order(p, t.numel()), t.sizes(), k.flag(2) || counts, counts, t.dtype());
   });
 }
-// Rows of `dim`: compared lexicographically; sorted first unless consecutive.
-void unique_rows(const KernelCtx& k, int64_t dim, bool sort_rows, bool want_inverse, bool want_counts) {
+// Rows of `dim`: compared lexicographically; sorted first unless consecutive. Inverse and counts always come along.
+void unique_rows(const KernelCtx& k, int64_t dim, bool sort_rows) {
   const Tensor& self = k.tensor(0);
   int64_t d = wrap_dim(k, dim, self.dim());
   VESTA_CHECK(self.dim() > 0, k.name(), ": expected at least 1 dim");
   int64_t rows = self.size(d);
-  Tensor t = self.movedim(d, 0).contiguous();
+  Tensor t = self.transpose(d, 0).contiguous();  // swapped, not moved: this decides the order of comparison
   int64_t width = rows ? t.numel() / rows : 0;
   if (t.numel() == 0) VESTA_CHECK(rows == 0, k.name(), ": rows without elements cannot be told apart");
   std::vector<int64_t> order(static_cast<size_t>(rows)), starts;
@@ -184,18 +185,16 @@ void unique_rows(const KernelCtx& k, int64_t dim, bool sort_rows, bool want_inve
   for (int64_t i = 0; i < m; ++i) pick.data_ptr<int64_t>()[i] = order[size_t(starts[size_t(i)])];
   Tensor chosen = self.index_select(d, pick);
   cpu::copy_elements(k.allocate(0, chosen.sizes(), chosen.dtype()), chosen);
-  int64_t* inverse = k.allocate(1, {want_inverse ? rows : 0}, kLong).data_ptr<int64_t>();
-  if (want_inverse)
-    for (int64_t i = 0, run = -1; i < rows; ++i) {
-      if (run + 1 < m && starts[size_t(run + 1)] == i) ++run;
-      inverse[order[size_t(i)]] = run;
-    }
-  int64_t* counts = k.allocate(2, {want_counts ? m : 0}, kLong).data_ptr<int64_t>();
-  if (want_counts)
-    for (int64_t i = 0; i < m; ++i) counts[i] = (i + 1 < m ? starts[size_t(i + 1)] : rows) - starts[size_t(i)];
+  int64_t* inverse = k.allocate(1, {rows}, kLong).data_ptr<int64_t>();
+  for (int64_t i = 0, run = -1; i < rows; ++i) {
+    if (run + 1 < m && starts[size_t(run + 1)] == i) ++run;
+    inverse[order[size_t(i)]] = run;
+  }
+  int64_t* counts = k.allocate(2, {m}, kLong).data_ptr<int64_t>();
+  for (int64_t i = 0; i < m; ++i) counts[i] = (i + 1 < m ? starts[size_t(i + 1)] : rows) - starts[size_t(i)];
 }
 void k_unique_consecutive(const KernelCtx& k) {
-  if (k.has(3)) return unique_rows(k, k.integer(3), false, k.flag(1), k.flag(2));
+  if (k.has(3)) return unique_rows(k, k.integer(3), false);
   Tensor t = k.tensor(0).contiguous();
   visit_real(t.dtype(), k.name(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -255,6 +254,11 @@ void k_histc(const KernelCtx& k) {
   std::copy(counts.begin(), counts.end(), r.data_ptr<double>());
   cpu::copy_elements(k.out(), r);
 }
+void check_same_type(const Args& a) {
+  VESTA_CHECK_AS(TypeError, a.tensor(0).dtype() == a.tensor(1).dtype(), a.name(), ": expected equal dtypes, got ", dtype_name(a.tensor(0).dtype()), " and ",
+                 dtype_name(a.tensor(1).dtype()));
+}
+Tensor truth(bool v) { return scalar_tensor(v, TensorOptions(kBool)); }
 void unique_samples(SampleGen& s) { if (!is_complex(s.dtype())) { s(s.t({5}), true, true); s(s.t({3, 4}), true, false); } }
 
 constexpr OpDef table[] = {
@@ -295,13 +299,13 @@ OP("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor
   .types = any_types, .kernels = {{Cpu, k_unique}}, .dynamic_out = true, .non_differentiable = true,
   .shard = Shard::replicate(), .doc = "_unique2 without counts.", .samples = unique_samples),
 OP("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-  .types = any_types, .kernels = {{Cpu, [](const KernelCtx& k) { unique_rows(k, k.integer(1), true, k.flag(3), k.flag(4)); }}}, .dynamic_out = true, .non_differentiable = true,
+  .types = any_types, .kernels = {{Cpu, [](const KernelCtx& k) { unique_rows(k, k.integer(1), true); }}}, .dynamic_out = true, .non_differentiable = true,
   .shard = Shard::replicate(), .doc = "Distinct slices of a dim, in lexicographic order.", .samples = [](SampleGen& s) { if (!is_complex(s.dtype())) s(s.t({5, 2}), 0, true, true, true); }),
 OP("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
   .types = any_types, .kernels = {{Cpu, k_unique_consecutive}}, .dynamic_out = true, .non_differentiable = true,
   .shard = Shard::replicate(), .doc = "The first of each run of equal elements (or slices of dim).", .samples = [](SampleGen& s) { if (!is_complex(s.dtype())) { s(s.t({5}), true, true); s(s.t({5, 2}), true, true, 0); } }),
 OP("unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-  .types = any_types, .kernels = {{Cpu, [](const KernelCtx& k) { unique_rows(k, k.integer(1), false, k.flag(2), k.flag(3)); }}}, .dynamic_out = true, .non_differentiable = true,
+  .types = any_types, .kernels = {{Cpu, [](const KernelCtx& k) { unique_rows(k, k.integer(1), false); }}}, .dynamic_out = true, .non_differentiable = true,
   .shard = Shard::replicate(), .doc = "The first of each run of equal slices of a dim.", .samples = [](SampleGen& s) { if (!is_complex(s.dtype())) s(s.t({5, 2}), 0, true, true); }),
 OP("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
   .forms = Out, .types = any_types, .kernels = {{Cpu, k_bincount}}, .dynamic_out = true, .non_differentiable = true,
@@ -327,6 +331,19 @@ OP("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool 
       return logical_or(close, logical_and(error <= allowed, error < std::numeric_limits<double>::infinity())); },
   .non_differentiable = true, .shard = Shard::pointwise(), .doc = "|self - other| <= atol + rtol |other|, or equal (also both infinite).",
   .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({3, 4}), s.t({3, 4})); }),
+OP("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+  .types = any_types, .decompose = [](const Args& a) -> Results { return isclose(a.tensor(0), a.tensor(1), a.number(2), a.number(3), a.flag(4)).all(); },
+  .non_differentiable = true, .shard = {"reduce-host"}, .doc = "Whether isclose holds everywhere.", .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({3, 4}), s.t({3, 4})); }),
+OP("equal(Tensor self, Tensor other) -> bool",
+  .types = any_types,
+  .decompose = [](const Args& a) -> Results {
+      check_same_type(a);
+      if (a.tensor(0).sizes() != a.tensor(1).sizes()) return truth(false);
+      return (a.tensor(0) == a.tensor(1)).all(); },
+  .non_differentiable = true, .shard = {"reduce-host"}, .doc = "Whether both have the same sizes and elements; NaN equals nothing.", .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); }),
+OP("is_same_size(Tensor self, Tensor other) -> bool",
+  .types = any_types, .decompose = [](const Args& a) -> Results { return truth(a.tensor(0).sizes() == a.tensor(1).sizes()); },
+  .non_differentiable = true, .shard = {"reduce-host"}, .doc = "Whether the sizes are equal.", .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3})); }),
 };
 
 }  // namespace

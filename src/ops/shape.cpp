@@ -56,6 +56,12 @@ std::vector<Tensor> sections(const Args& a, const Tensor& t, int64_t d, int64_t 
 void check_has_dims(const Args& a, int64_t n) {
   VESTA_CHECK(a.tensor(0).dim() >= n, a.name(), ": expected at least ", n, " dims, got ", a.tensor(0).dim());
 }
+// A 0-dim tensor is its own transpose (a legacy of mT and mH).
+Tensor matrix_transpose(const Args& a) {
+  if (a.tensor(0).dim() == 0) return a.tensor(0).alias();
+  check_has_dims(a, 2);
+  return a.tensor(0).transpose(-2, -1);
+}
 Results even_split(const Args& a, int64_t d) {
   int64_t n = a.tensor(0).size(d), k = a.integer(1);
   VESTA_CHECK(k > 0 && n % k == 0, a.name(), ": ", k, " sections do not divide size ", n);
@@ -135,11 +141,11 @@ OP("numpy_T(Tensor(a) self) -> Tensor(a)",
   .decompose = [](const Args& a) -> Results { Ints order; for (int64_t d = a.tensor(0).dim(); d-- > 0;) order.push_back(d); return a.tensor(0).permute(order); },
   .shard = Shard::view(), .doc = "All dims in reverse order.", .samples = [](SampleGen& s) { s(s.t({2, 3, 4})); }),
 OP("mT(Tensor(a) self) -> Tensor(a)",
-  .types = any_types, .accepts_conj = true, .decompose = [](const Args& a) -> Results { check_has_dims(a, 2); return a.tensor(0).transpose(-2, -1); },
+  .types = any_types, .accepts_conj = true, .decompose = [](const Args& a) -> Results { return matrix_transpose(a); },
   .shard = Shard::view(), .doc = "The last two dims swapped.", .samples = [](SampleGen& s) { s(s.t({2, 3, 4})); }),
 OP("mH(Tensor(a) self) -> Tensor(a)",
   .types = any_types, .accepts_conj = true,
-  .decompose = [](const Args& a) -> Results { check_has_dims(a, 2); Tensor t = a.tensor(0).transpose(-2, -1); return t.is_complex() ? t.conj() : t; },
+  .decompose = [](const Args& a) -> Results { Tensor t = matrix_transpose(a); return t.is_complex() ? t.conj() : t; },
   .shard = Shard::view(), .doc = "Conjugate transpose of the last two dims.", .samples = [](SampleGen& s) { s(s.t({2, 3, 4})); }),
 OP("adjoint(Tensor(a) self) -> Tensor(a)",
   .types = any_types, .accepts_conj = true,
