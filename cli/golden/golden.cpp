@@ -208,17 +208,18 @@ std::string gradient_difference(const Json& grad, const std::vector<Tensor>& out
   auto& grads = grad.at("grads");
   for (size_t k = 0; k < wrt.size(); ++k) {
     std::string d;
+    // An undefined gradient means zero, on either side.
+    auto zeros = [](const Tensor& like) {
+      Tensor zero = empty_cpu(like.sizes(), like.dtype());
+      if (zero.nbytes()) std::memset(zero.data_ptr(), 0, zero.nbytes());
+      return zero;
+    };
     if (grads[k].is_null()) {
-      // Undefined means zero: zeros are as good.
-      if (got[k].defined()) {
-        Tensor zero = empty_cpu(got[k].sizes(), got[k].dtype());
-        if (zero.nbytes()) std::memset(zero.data_ptr(), 0, zero.nbytes());
-        d = difference(got[k], zero, 0, 0);
-      }
+      if (got[k].defined()) d = difference(got[k], zeros(got[k]), 0, 0);
     } else {
       Tensor want = build.stored(grads[k], wrt[k].is_complex());
-      if (got[k].defined()) d = difference(got[k], want, rtol, atol);
-      else d = "wanted " + shape_text(want) + ", got none";
+      d = difference(got[k].defined() ? got[k] : zeros(want), want, rtol, atol);
+      if (!d.empty() && !got[k].defined()) d = "none came; " + d;
     }
     if (!d.empty()) return "gradient of tensor " + std::to_string(grad["wrt"][k].get<int>()) + ": " + d;
   }

@@ -12,8 +12,8 @@ std::string checkpoint_path(const std::string& dir) { return dir + "/checkpoint.
 
 void save_checkpoint(const std::string& dir, Model& model, optim::Optimizer& optimizer, const RunInfo& info) {
   TensorMap tensors;
-  for (auto& [name, t] : model->state_dict()) tensors["model." + name] = t.detach();
-  for (auto& [name, t] : optimizer.state_dict()) tensors["optimizer." + name] = t.detach();
+  for (auto& item : model->state_dict()) tensors["model." + item.key()] = item.value().detach();
+  for (auto& item : optimizer.state_dict()) tensors["optimizer." + item.key()] = item.value().detach();
   save_safetensors(checkpoint_path(dir), tensors,
                    {{"step", std::to_string(info.step)}, {"seed", std::to_string(info.seed)}, {"lr", std::to_string(info.lr)},
                     {"size", info.config.size}, {"dtype", info.config.bf16 ? "bf16" : "fp32"}, {"text", info.text},

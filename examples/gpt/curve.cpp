@@ -57,7 +57,7 @@ std::string draw_curve(const std::string& dir) {
       << "<text x=\"410\" y=\"395\" text-anchor=\"middle\">step</text>\n<text x=\"640\" y=\"30\" fill=\"#1f77b4\">training loss</text>\n"
       << "<text x=\"640\" y=\"46\" fill=\"#d62728\">validation loss</text>\n</svg>\n";
   out.flush();
-  VESTA_CHECK_AS(vesta::IoError, out, "cannot write ", path);
+  VESTA_CHECK_AS(IoError, out, "cannot write ", path);
   return path;
 }
 

@@ -3,8 +3,7 @@
  * allocator crosses. Handles are opaque and counted; every function that can fail returns a VestaError* (null = fine),
  * which the caller frees with error_free. Thread-safe unless a comment says otherwise.
  * State of this header: draft of major version 0, see docs/ARCHITECTURE.md. */
-#ifndef VESTA_C_API_H
-#define VESTA_C_API_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -103,5 +102,4 @@ VESTA_C_EXPORT const VestaApi* vesta_get_api(uint32_t major);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

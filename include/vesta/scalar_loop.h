@@ -28,6 +28,8 @@ void run_loop(const void* const* in, void* const* out, int64_t n, const ScalarAt
       o1[i] = static_cast<std::remove_reference_t<decltype(o1[0])>>(r.second);
     }
   } else {
+    // & and | of two bools are int in C++, which would be stored as elements of T into a bool result.
+    static_assert(!(std::is_same_v<R, int> && std::is_floating_point_v<T>), "a comparison's text must give bool: use && and ||");
     using O = typename StoredType<R, T>::type;
     O* o = static_cast<O*>(out[0]);
 #pragma GCC ivdep

@@ -126,7 +126,9 @@ void Tensor::set_data(const Tensor& other) const {
   TensorImpl* impl = get();
   TensorImpl* from = other.impl();
   VESTA_CHECK(other.defined() && from->storage, "set_data: the new data is undefined or has no memory");
-  VESTA_CHECK(impl->dtype == from->dtype || !requires_grad(), "set_data: expected ", dtype_name(impl->dtype), ", got ", dtype_name(from->dtype));
+  // A leaf may change between the types that carry gradients (Module::to); a result's type is known to its graph.
+  const bool new_type_ok = is_leaf() && (vesta::is_floating_point(from->dtype) || vesta::is_complex(from->dtype));
+  VESTA_CHECK(impl->dtype == from->dtype || !requires_grad() || new_type_ok, "set_data: expected ", dtype_name(impl->dtype), ", got ", dtype_name(from->dtype));
   if (impl->storage != from->storage) {
     from->storage->refs.fetch_add(1, std::memory_order_relaxed);
     Storage* old = impl->storage;

@@ -6,7 +6,6 @@
 #include "core/call.h"
 #include "core/tensor_ext.h"
 #include "core/value_text.h"
-#include "vesta/autograd.h"
 
 namespace vesta::graph {
 
@@ -22,7 +21,7 @@ std::vector<Tensor> Graph::run(const std::vector<Tensor>& given) const {
     values[size_t(inputs[k])] = given[k];
   }
   for (auto& [v, t] : captures) values[size_t(v)] = t;
-  NoGradGuard no_grad;  // gradients are calls of the graph
+  InterpreterGuard recorded(TensorImpl::kAutograd);  // gradients are calls of the graph
   std::vector<Value> args;
   std::vector<std::vector<Tensor>> lists;
   for (const Call& c : calls) {

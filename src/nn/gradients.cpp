@@ -1,6 +1,5 @@
 // nn::utils: clipping of gradients, and parameters as one vector.
 #include <cmath>
-#include <limits>
 
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
@@ -17,19 +16,10 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& parameters) {
   return out;
 }
 
-// The norm of all elements, 0-dim; 16-bit tensors are summed, and the result kept, in float32.
+// The norm of all elements, 0-dim; that of 16-bit tensors is kept in float32, where it cannot overflow.
 Tensor norm_of(const Tensor& tensor, double p) {
-  const Tensor x = element_size(tensor.dtype()) == 2 ? tensor.to(kFloat32) : tensor;
-  if (p == 2) return (x * x).sum().sqrt();
-  if (std::isfinite(p)) return x.abs().pow(p).sum().pow(1 / p);
-  if (x.numel() == 0) return zeros({}, x.options());
-  // Halving, with NaN kept by maximum: no data-dependent size.
-  Tensor rest = x.abs().reshape({-1});
-  while (rest.numel() > 1) {
-    const int64_t half = (rest.numel() + 1) / 2;
-    rest = maximum(rest.narrow(0, 0, half), rest.narrow(0, rest.numel() - half, half));
-  }
-  return rest.reshape({});
+  if (element_size(tensor.dtype()) == 2) return linalg_vector_norm(tensor, p, std::nullopt, false, kFloat32);
+  return linalg_vector_norm(tensor, p);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Padding: constants, and mirrored or repeated borders.
 #include <algorithm>
 
+#include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "ops/infer.h"
 #include "vesta/op.h"
@@ -62,7 +63,7 @@ void check_border(const Args& a, const Tensor& t, IntArrayRef pad, int64_t dims,
 }
 // Index list of the padded dim.
 Tensor border_index(bool reflect, int64_t n, int64_t before, int64_t after) {
-  Tensor index = empty({n + before + after}, TensorOptions(kLong));
+  Tensor index = empty_cpu({n + before + after}, kLong);  // a constant also where the padding is traced
   int64_t* p = index.data_ptr<int64_t>();
   for (int64_t i = 0; i < index.numel(); ++i) p[i] = source_of(reflect, i, before, n);
   return index;
@@ -189,7 +190,7 @@ OP("pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tenso
           int64_t e = d - 1 - int64_t(k), size = t.size(e), before = pad[2 * k], after = pad[2 * k + 1];
           VESTA_CHECK(before <= size && after <= size, "pad: circular padding of at most the size ", size, " is possible, got ", before, " and ", after);
           VESTA_CHECK(size + before + after >= 0, "pad: padding ", before, " and ", after, " leaves nothing of size ", size);
-          Tensor index = empty({size + before + after}, TensorOptions(kLong));
+          Tensor index = empty_cpu({size + before + after}, kLong);
           // Cutting comes first; what remains is what repeats.
           int64_t start = std::max<int64_t>(-before, 0), kept = size - start - std::max<int64_t>(-after, 0), lead = std::max<int64_t>(before, 0);
           VESTA_CHECK(kept > 0 || index.numel() == 0, "pad: nothing is left to repeat");

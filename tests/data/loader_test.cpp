@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -350,7 +351,9 @@ TEST(Samplers, PermutationsAreUniform) {
 
 // Saved runs depend on these orders.
 TEST(Samplers, PermutationsStayAsTheyAre) {
-  EXPECT_EQ(samplers::permutation(8, 0, 0), (std::vector<size_t>{}));
+  EXPECT_EQ(samplers::permutation(8, 0, 0), (std::vector<size_t>{2, 5, 0, 3, 4, 6, 1, 7}));
+  EXPECT_EQ(samplers::permutation(8, 0, 1), (std::vector<size_t>{5, 7, 0, 2, 3, 1, 6, 4}));
+  EXPECT_EQ(samplers::permutation(8, 42, 3), (std::vector<size_t>{3, 7, 5, 1, 2, 0, 4, 6}));
 }
 
 }  // namespace

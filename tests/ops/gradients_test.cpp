@@ -40,8 +40,11 @@ struct AsFunction {
   }
   variable_list operator()(const variable_list& in) const {
     variable_list outs;
-    for (auto& t : flat(run(*c.op, substituted(in))))
-      if (t.defined()) outs.push_back(t);
+    Arguments results = run(*c.op, substituted(in));
+    for (size_t j = 0; j < results.size(); ++j)
+      if (!(c.op->def->non_diff_outputs >> j & 1))
+        for (auto& t : flat({results[j]}))
+          if (t.defined()) outs.push_back(t);
     return outs;
   }
   int64_t numel() const {
@@ -68,10 +71,15 @@ bool any_floating(const variable_list& list) {
   return false;
 }
 
+// Arguments that are functions of one another: differences of one alone say nothing.
+bool dependent_arguments(const Op& op) {
+  return op.schema.name == "log_sigmoid_backward";  // buffer is computed from self by the forward pass
+}
+
 TEST_P(GradientSuite, FirstDerivativesAgreeWithDifferences) {
   for_each_case(GetParam(), types::bit(kFloat64) | types::bit(kComplex128), [](const OpCase& c) {
     AsFunction fn(c);
-    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 400) return;
+    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 400 || dependent_arguments(*c.op)) return;
     try {
       autograd::gradcheck(fn, fn.inputs());
     } catch (const Error& e) {
@@ -91,7 +99,7 @@ const char* no_second_derivative(const Op& op) {
 TEST_P(GradientSuite, SecondDerivativesAgreeWithDifferences) {
   for_each_case(GetParam(), types::bit(kFloat64) | types::bit(kComplex128), [](const OpCase& c) {
     AsFunction fn(c);
-    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 64 || no_second_derivative(*c.op)) return;
+    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 64 || no_second_derivative(*c.op) || dependent_arguments(*c.op)) return;
     try {
       autograd::gradgradcheck(fn, fn.inputs());
     } catch (const Error& e) {

@@ -201,6 +201,18 @@ Tensor reversed_layout(const Tensor& t) {
 
 Tensor as_meta(const Tensor& t) { return empty(t.sizes(), TensorOptions(t.dtype()).device(Device(DeviceType::Meta))); }
 
+bool needs_data(const OpCase& c) {
+  if (c.op->def->dynamic_out) return true;
+  // Compositions over nonzero and masked_select, and a number read from a tensor.
+  static const char* const kNames[] = {"argwhere", "nonzero_numpy", "masked_select_backward", "masked_scatter", "masked_scatter_backward",
+                                       "index_fill.int_Tensor", "repeat_interleave.self_Tensor", "repeat_interleave.Tensor"};
+  for (auto* name : kNames)
+    if (c.op->name == name) return true;
+  for (auto& t : flat(c.args))
+    if (t.defined() && t.dtype() == kBool && c.op->schema.name.find("index") != std::string::npos) return true;
+  return false;
+}
+
 bool uninitialised(const Op& op) {
   auto& n = op.schema.name;
   return n == "empty" || n == "empty_like" || n == "empty_strided" || n == "empty_permuted" || n == "new_empty" || n == "new_empty_strided";
@@ -209,7 +221,7 @@ bool uninitialised(const Op& op) {
 Allowed tolerance(const Op& op, DType t) {
   Allowed a{0, 0};
   switch (t) {
-    case DType::Float16: a = {2e-3, 1e-3}; break;
+    case DType::Float16: a = {4e-3, 4e-3}; break;
     case DType::BFloat16: a = {1.6e-2, 1e-2}; break;
     case DType::Float32:
     case DType::Complex64: a = {5e-6, 1e-5}; break;

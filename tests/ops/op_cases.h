@@ -50,6 +50,8 @@ Tensor reversed_layout(const Tensor& t);
 // The shape and dtype without data.
 Tensor as_meta(const Tensor& t);
 
+// The result's shape, or the course of the composition, depends on elements: no meta inference and no trace.
+bool needs_data(const OpCase& c);
 // Uninitialised results: only shape and dtype can be compared.
 bool uninitialised(const Op& op);
 struct Allowed {

@@ -44,14 +44,6 @@ void compare(const OpCase& c, const std::function<variable_list(const variable_l
   if (!d.empty()) fail(c, std::string(what) + ": " + d + "\n" + graph.str());
 }
 
-// The result's shape, or the course of the decomposition, depends on elements.
-bool needs_data(const OpCase& c) {
-  if (c.op->def->dynamic_out) return true;
-  for (auto& t : flat(c.args))
-    if (t.defined() && t.dtype() == kBool && c.op->schema.name.starts_with("index")) return true;
-  return false;
-}
-
 TEST_P(TracedSuite, CompiledAgreesWithEager) {
   for_each_case(GetParam(), types::kAnyMask, [](const OpCase& c) {
     if (needs_data(c)) return;
