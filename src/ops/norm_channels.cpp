@@ -178,18 +178,26 @@ std::vector<int64_t> all_but_channels(int64_t dims) {
 int vjp_group_norm(const Grad& g) {
   Tensor weight = g.in(1);
   int64_t n = g.integer(3), c = g.integer(4), inner = g.integer(5), groups = g.integer(6);
-  if (!g.create_graph()) {
+  if (!g.create_graph() && !g.dy(1).defined() && !g.dy(2).defined()) {
+    if (!g.dy().defined()) return 0;
     const bool mask[3] = {g.needs(0), g.needs(1), g.needs(2)};
     auto [dx, dw, db] = native_group_norm_backward(g.dy(), g.in(0), g.out(1), g.out(2), weight, n, c, inner, groups, mask);
     g.set(0, dx), g.set(1, dw), g.set(2, db);
     return 0;
   }
   DType t = stat_type(g.dtype_of(0));
-  Tensor x = g.in(0).to(t).reshape({n, groups, c / groups * inner}), dy = g.dy().to(t).reshape({n, c, inner});
+  int64_t count = c / groups * inner;
+  Tensor x = g.in(0).to(t).reshape({n, groups, count}), dy = g.dy().defined() ? g.dy().to(t).reshape({n, c, inner}) : zeros({n, c, inner}, TensorOptions(t));
   Tensor centre = x - x.mean({2}, true), rstd = reciprocal(sqrt((centre * centre).mean({2}, true) + g.number(7))), xh = centre * rstd;
-  Tensor gw = (weight.defined() ? dy * weight.to(t).view({1, c, 1}) : dy).reshape({n, groups, c / groups * inner});
+  Tensor gw = (weight.defined() ? dy * weight.to(t).view({1, c, 1}) : dy).reshape({n, groups, count});
   return grads(
-      G(0) { return (rstd * (gw - gw.mean({2}, true) - xh * (gw * xh).mean({2}, true))).reshape(g.sizes(0)); },
+      G(0) {
+        Tensor d = rstd * (gw - gw.mean({2}, true) - xh * (gw * xh).mean({2}, true));
+        // d mean / dx = 1 / count, d rstd / dx = -rstd^2 xhat / count.
+        if (g.dy(1).defined()) d = d + g.dy(1).to(t).unsqueeze(2) / double(count);
+        if (g.dy(2).defined()) d = d - g.dy(2).to(t).unsqueeze(2) * rstd * rstd * xh / double(count);
+        return d.reshape(g.sizes(0));
+      },
       G(1) { return (dy * xh.reshape({n, c, inner})).sum({0, 2}); },
       G(2) { return dy.sum({0, 2}); });
 }
@@ -204,8 +212,7 @@ void infer_batch_norm(InferCtx& c) {
   check_channel(c, 4, ch, "a running_var");
   bool train = c.flag(5);
   VESTA_CHECK(train || (c.has(3) && c.has(4)), c.name(), ": evaluation needs running_mean and running_var");
-  c.out_like(0, 0);
-  if (!(c.tensor(0).impl()->contiguous())) c.out(0, c.sizes(0), c.dtype_of(0), c.tensor(0).device());
+  c.out(0, c.sizes(0), c.dtype_of(0), c.tensor(0).device());
   SymInt stats[] = {train ? ch : SymInt(0)};
   for (int j = 1; j < 3; ++j) c.out(j, stats, stat_type(c.dtype_of(0)), c.tensor(0).device());
 }
@@ -329,10 +336,46 @@ int vjp_batch_norm(const Grad& g) {
       G(2) { return dy.sum(dims); });
 }
 
+// Gradient of native_batch_norm_backward: as for layer norm (norm.cpp), with means over all dims but the channels. In
+// evaluation the statistics are constants.
+int vjp_batch_norm_backward(const Grad& g) {
+  DType t = stat_type(g.dtype_of(1));
+  bool train = g.flag(7);
+  Tensor dy = g.in(0).to(t), x = g.in(1).to(t), weight = g.in(2);
+  int64_t n = x.dim(), channels = x.size(1);
+  auto dims = all_but_channels(n), shape = channel_shape(n, channels);
+  Tensor mean = g.in(train ? 5 : 3).to(t).view(shape);
+  Tensor rstd = train ? g.in(6).to(t).view(shape) : reciprocal(sqrt(g.in(4).to(t).view(shape) + g.number(8)));
+  Tensor w = weight.defined() ? weight.to(t).view(shape) : Tensor(), xh = (x - mean) * rstd, gw = w.defined() ? dy * w : dy;
+  auto centred = [&](const Tensor& v) { return train ? v - v.mean(dims, true) - xh * (v * xh).mean(dims, true) : v; };
+  auto given = [&](int j, bool channel_wise) {
+    if (!g.dy(j).defined()) return Tensor();
+    return channel_wise ? g.dy(j).to(t).view(shape) : g.dy(j).to(t);
+  };
+  Tensor a = given(0, false), b = given(1, true), c = given(2, true), pa = a.defined() ? rstd * centred(a) : Tensor();
+  auto plus = [](const Tensor& p, const Tensor& q) { return p.defined() ? p + q : q; };
+  return grads(
+      G(0) {
+        Tensor r = a.defined() && w.defined() ? pa * w : pa;
+        if (b.defined()) r = plus(r, xh * b);
+        if (c.defined()) r = plus(r, c.expand(dy.sizes()));
+        return r;
+      },
+      G(1) {
+        Tensor r = b.defined() ? rstd * centred(dy * b) : Tensor();
+        if (a.defined() && train) {
+          Tensor inside = a * (gw * xh).mean(dims, true) + gw * (a * xh).mean(dims, true);
+          r = plus(r, -(rstd * rstd) * (centred(inside) + xh * (a * centred(gw)).mean(dims, true)));
+        }
+        return r;
+      },
+      G(2) { return a.defined() ? (dy * pa).sum(dims) : Tensor(); });
+}
+
 constexpr OpDef table[] = {
 OP("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
   .types = any_types, .infer = infer_group_norm, .kernels = {{Cpu, k_group_norm}},
-  .save = {in(0), in(1), out(1), out(2)}, .vjp = vjp_group_norm, .non_diff_outputs = 6,
+  .save = {in(0), in(1), out(1), out(2)}, .vjp = vjp_group_norm,
   .shard = {"norm-group"}, .doc = "Normalises each sample's groups of channels; also mean and rstd [N, group].",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({2, 4, 3}), s.t({4}), s.t({4}), 2, 4, 3, 2, 1e-5); s(s.t({2, 3, 2, 2}), std::nullopt, std::nullopt, 2, 3, 4, 1, 1e-3); } }),
 OP("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
@@ -356,11 +399,14 @@ OP("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? runnin
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 3, 2}), s.t({3}), s.t({3}), std::nullopt, std::nullopt, true, 0.1, 1e-5); s(s.t({4, 3}), std::nullopt, std::nullopt, s.make({3}, {}, kFloat), s.make({3}, range(0.5, 2), kFloat), false, 0.1, 1e-5); } }),
 OP("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
   .types = any_types, .infer = infer_batch_norm_backward, .kernels = {{Cpu, k_batch_norm_backward}},
+  .save = {in(0), in(1), in(2), in(3), in(4), in(5), in(6)}, .vjp = vjp_batch_norm_backward,
   .shard = {"norm-batch"}, .doc = "Gradients of native_batch_norm in input, weight and bias, as the mask asks.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { DType t = stat_type(s.dtype()); s(s.t({4, 3, 2}), s.t({4, 3, 2}), s.t({3}), std::nullopt, std::nullopt, s.make({3}, {}, t), s.make({3}, range(0.5, 2), t), true, 1e-5, std::vector<bool>{true, true, true}); } }),
+  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype()) && s.dtype() != kDouble) { DType t = stat_type(s.dtype()); s(s.t({4, 3, 2}), s.t({4, 3, 2}), s.t({3}), std::nullopt, std::nullopt, s.make({3}, {}, t), s.make({3}, range(0.5, 2), t), true, 1e-5, std::vector<bool>{true, true, true}); } }),
 OP("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
   .types = any_types,
-  .decompose = [](const Args& a) -> Results { return std::get<0>(native_batch_norm(a.tensor(0), a.tensor(1), a.tensor(2), a.tensor(3), a.tensor(4), a.flag(5), a.number(6), a.number(7))); },
+  .decompose = [](const Args& a) -> Results {
+      if (a.tensor(0).dim() < 2 && a.tensor(0).numel() == 0) return a.tensor(0).clone();
+      return std::get<0>(native_batch_norm(a.tensor(0), a.tensor(1), a.tensor(2), a.tensor(3), a.tensor(4), a.flag(5), a.number(6), a.number(7))); },
   .shard = {"norm-batch"}, .doc = "Batch norm over all dims but 1.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({4, 3, 2}), s.t({3}), s.t({3}), std::nullopt, std::nullopt, true, 0.1, 1e-5, false); }),
 OP("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",

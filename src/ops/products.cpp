@@ -236,8 +236,8 @@ Results kron(const Args& a) {
   while (x.dim() < n) x = x.unsqueeze(0);
   while (y.dim() < n) y = y.unsqueeze(0);
   std::vector<int64_t> sizes;
-  for (int64_t d = 0; d < n; ++d) {
-    sizes.push_back(x.size(d) * y.size(d));
+  for (int64_t d = 0; d < n; ++d) sizes.push_back(x.size(d) * y.size(d));
+  for (int64_t d = 0; d < n; ++d) {  // dim d of x pairs with dim d of y
     x = x.unsqueeze(2 * d + 1);
     y = y.unsqueeze(2 * d);
   }
@@ -321,8 +321,10 @@ OP("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> 
 OP("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
-      Tensor p = expand_at(a.tensor(0), a.ints(3)) * expand_at(a.tensor(1), a.ints(4)) * expand_at(a.tensor(2), a.ints(5));
-      return a.ints(6).empty() ? p : p.sum(a.ints(6), false, p.dtype()); },
+      // Half types are multiplied and summed in float32, and rounded once.
+      DType t = a.tensor(0).dtype(), wide = t == kHalf || t == kBFloat16 ? kFloat : t;
+      Tensor p = expand_at(a.tensor(0).to(wide), a.ints(3)) * expand_at(a.tensor(1).to(wide), a.ints(4)) * expand_at(a.tensor(2).to(wide), a.ints(5));
+      return (a.ints(6).empty() ? p : p.sum(a.ints(6), false, wide)).to(t); },
   .shard = {"einsum"}, .doc = "Sum over sumdim of the product of three tensors with size-1 dims inserted.",
   .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({4, 2}), s.t({5, 2, 3}), s.t({4, 3}), std::vector<int64_t>{1, 3}, std::vector<int64_t>{0}, std::vector<int64_t>{1, 2}, std::vector<int64_t>{2, 3}); }),
 };
