@@ -167,7 +167,10 @@ OP("copysign.Tensor(Tensor self, Tensor other) -> Tensor",
   .samples = [](SampleGen& s) { s.binary(); }),
 OP("copysign.Scalar(Tensor self, Scalar other) -> Tensor",
   .forms = InPlace | Out, .types = float_types,
-  .decompose = [](const Args& a) -> Results { return copysign(a.tensor(0), number_beside(a.scalar(1), a.tensor(0))); },
+  .decompose = [](const Args& a) -> Results { 
+      // In the result's type: unsigned integers have no -1.
+      const Tensor& t = a.tensor(0);
+      return copysign(t, scalar_tensor(a.scalar(1), t.options().dtype(t.is_floating_point() ? t.dtype() : get_default_dtype()))); },
   .shard = Shard::pointwise(), .doc = "|self| with the sign of a number.",
   .samples = [](SampleGen& s) { s.unary(s.shapes(), {}, Scalar(-1)); }),
 OP("heaviside(Tensor self, Tensor values) -> Tensor",
