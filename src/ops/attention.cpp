@@ -205,7 +205,7 @@ OP("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor
   .shard = {"sdpa"}, .doc = "Attention of [batch, heads, length, dim] without the matrix of scores; also the logsumexp of each query. The mask gets no gradient.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({2, 2, 3, 4}), s.t({2, 2, 5, 4}), s.t({2, 2, 5, 4})); s(s.t({1, 4, 3, 2}), s.t({1, 2, 3, 2}), s.t({1, 2, 3, 3}), 0.0, true); s(s.t({1, 1, 3, 2}), s.t({1, 1, 4, 2}), s.t({1, 1, 4, 2}), 0.0, false, s.mask({3, 4}), 0.3); } }),
 OP("_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor, Tensor)",
-  .types = any_types, .infer = infer_flash_backward, .kernels = {{Cpu, k_flash_backward}},
+  .types = any_types, .infer = infer_flash_backward, .kernels = {{Cpu, k_flash_backward}}, .non_differentiable = true,
   .shard = {"sdpa"}, .doc = "Gradients of the flash kernel in query, key and value.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({1, 2, 3, 4}), s.t({1, 2, 3, 4}), s.t({1, 2, 5, 4}), s.t({1, 2, 5, 4}), s.t({1, 2, 3, 4}), s.make({1, 2, 3}, range(3, 4), stat_type(s.dtype())), 0.0, false); }),
 OP("_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",

@@ -140,25 +140,23 @@ OP("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int re
   .decompose = [](const Args& a) -> Results {
       const Tensor& p = a.tensor(0);
       check_same_sizes(a, p, a.tensor(1));
+      if ((p.impl()->bits & TensorImpl::kHasData) && p.numel() > 0) { // out of range is an error in PyTorch too; NaN is let through
+        bool outside = logical_or(p < 0, p > 1).sum().item().toLong() != 0;
+        VESTA_CHECK(!outside, "binary_cross_entropy: all elements of self should be between 0 and 1");
+      }
       Tensor each = _bce(p, a.tensor(1));
       return reduce(a, a.has(2) ? each * a.tensor(2) : each, a.integer(3)); },
   .save = {in(0), in(1), in(2)},
   .vjp = [](const Grad& g) { return grads(
       G(0) { return binary_cross_entropy_backward(g.dy(), g.in(0), g.in(1), g.has(2) ? g.in(2) : Tensor(), g.integer(3)); },
       G(1) { Tensor p = g.in(0), d = g.dy() * (log1p(-p) - log(p)) * share(g.integer(3), p, g.in(1));
-             return g.has(2) ? d * g.in(2) : d; },
-      G(2) { Tensor p = g.in(0); return _bce(p, g.in(1)) * g.dy() * share(g.integer(3), p, g.in(1)); }); },
+             return g.has(2) ? d * g.in(2) : d; }); },
   .shard = {"loss-red"}, .doc = "-(target log(self) + (1 - target) log(1 - self)), logarithms limited to -100, weighted and reduced.",
   .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}, range(0.1, 0.9)), s.t({3, 4}, range(0, 1)), s.t({3, 4}, range(1, 2)), r);
                                 s(s.t({5}, range(0.1, 0.9)), s.t({5}, range(0, 1))); }),
 OP("_bce(Tensor self, Tensor target) -> Tensor",
   .types = loss_types,
   .scalar = SCALAR((y - T(1)) * max_(log1p_(-x), T(-100)) - y * max_(log_(x), T(-100))),
-  .check = [](const Args& a) { // NaN is let through, as in PyTorch
-      const Tensor& p = a.tensor(0);
-      if (!(p.impl()->bits & TensorImpl::kHasData) || p.numel() == 0) return;
-      bool outside = logical_or(p < 0, p > 1).sum().item().toLong() != 0;
-      VESTA_CHECK(!outside, "binary_cross_entropy: expected all elements of self between 0 and 1"); },
   .save = {in(0), in(1)},
   .vjp = [](const Grad& g) { return grads(
       G(0) { return _bce_backward(g.dy(), g.in(0), g.in(1), 1.0); },
@@ -285,7 +283,6 @@ OP("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, T
   .decompose = [](const Args& a) -> Results {
       Tensor x = a.tensor(0), t = a.tensor(1);
       VESTA_CHECK(a.scalar(2).equal(1) || a.scalar(2).equal(2), "multi_margin_loss: expected p to be 1 or 2, got ", a.scalar(2).str());
-      if (x.dim() == 0) x = x.unsqueeze(0);
       VESTA_CHECK((x.dim() == 1 && t.dim() <= 1 && t.numel() == 1) || (x.dim() == 2 && x.size(1) > 0 && t.dim() == 1 && t.size(0) == x.size(0)),
                   "multi_margin_loss: expected self of sizes (N, C) with N targets, or (C) with one");
       VESTA_CHECK_AS(TypeError, t.dtype() == kLong, "multi_margin_loss: expected int64 target, got ", dtype_name(t.dtype()));

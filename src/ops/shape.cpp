@@ -1,4 +1,5 @@
 // Rearrangements composed of views: splitting, stacking helpers, dim permutations by other names, meshgrid.
+#include "core/storage.h"
 #include <algorithm>
 
 #include "ops/infer.h"
@@ -379,7 +380,7 @@ OP("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
         ++at[size_t(k)];
         for (int64_t j = k + 1; j < r; ++j) at[size_t(j)] = again ? at[size_t(k)] : at[size_t(j - 1)] + 1;
       }
-      Tensor index = empty({int64_t(flat.size())}, TensorOptions(kLong));
+      Tensor index = empty_cpu({int64_t(flat.size())}, kLong);  // a constant also where this is traced
       std::copy(flat.begin(), flat.end(), index.data_ptr<int64_t>());
       return t.index_select(0, index).view({int64_t(flat.size()) / r, r}); },
   .shard = Shard::replicate(), .doc = "All choices of r elements, in order.", .samples = [](SampleGen& s) { s(s.t({4})); s(s.t({3}), 3, true); }),

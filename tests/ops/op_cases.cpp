@@ -116,10 +116,16 @@ void for_each_case(const std::string& family, uint32_t mask, const std::function
   }
 }
 
-Arguments run(const Op& op, const Arguments& args) {
+Arguments reseeded(const Arguments& args) {
   manual_seed(7);
-  if (!op.mutates) return call_by_name(op.name, args);
   Arguments own = args;
+  for (auto& v : own)
+    if (v.kind() == ValueKind::Generator) v = OwnedValue(Generator(uint64_t{7}));
+  return own;
+}
+
+Arguments run(const Op& op, const Arguments& args) {
+  Arguments own = reseeded(args);
   for (size_t i = 0; i < own.size(); ++i)
     if (op.schema.args[i].mutated) own[i] = map_tensors({own[i]}, [](const Tensor& t) { return t.clone(); })[0];
   return call_by_name(op.name, own);
@@ -205,7 +211,7 @@ bool needs_data(const OpCase& c) {
   if (c.op->def->dynamic_out) return true;
   // Compositions over nonzero and masked_select, and a number read from a tensor.
   static const char* const kNames[] = {"argwhere", "nonzero_numpy", "masked_select_backward", "masked_scatter", "masked_scatter_backward",
-                                       "index_fill.int_Tensor", "repeat_interleave.self_Tensor", "repeat_interleave.Tensor"};
+                                       "index_fill.int_Tensor", "repeat_interleave.self_Tensor", "repeat_interleave.Tensor", "narrow.Tensor", "tensor_split.tensor_indices_or_sections"};
   for (auto* name : kNames)
     if (c.op->name == name) return true;
   for (auto& t : flat(c.args))
@@ -222,7 +228,7 @@ Allowed tolerance(const Op& op, DType t) {
   Allowed a{0, 0};
   switch (t) {
     case DType::Float16: a = {4e-3, 4e-3}; break;
-    case DType::BFloat16: a = {1.6e-2, 1e-2}; break;
+    case DType::BFloat16: a = {1.6e-2, 2e-2}; break;
     case DType::Float32:
     case DType::Complex64: a = {5e-6, 1e-5}; break;
     case DType::Float64:

@@ -31,6 +31,8 @@ void for_each_case(const std::string& family, uint32_t mask, const std::function
 void fail(const OpCase& c, const std::string& what);
 
 using Arguments = std::vector<OwnedValue>;
+// The default generator restarted, and generators among the arguments replaced by fresh ones.
+Arguments reseeded(const Arguments& args);
 // Calls an op by name on copies of what it writes, always with the same random stream.
 Arguments run(const Op& op, const Arguments& args);
 // Tensors of arguments or results, lists flattened.

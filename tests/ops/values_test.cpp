@@ -28,11 +28,15 @@ Arguments converted(const Arguments& results, const Arguments& like) {
 
 TEST_P(GenericSuite, FloatingResultsAgreeWithFloat64) {
   for_each_case(GetParam(), types::kFloatMask | types::kComplexMask, [](const OpCase& c) {
-    if (c.op->def->random || uninitialised(*c.op)) return;
+    if (c.op->def->random || uninitialised(*c.op) || c.op->name == "view.dtype") return;  // the last reads bits
     if (!c.op->def->types.accepts(is_complex(c.dtype) ? kComplex128 : kFloat64)) return;
     Arguments got = run(*c.op, c.args), want = run(*c.op, widened(c.args));
     // Half results are wanted as the rounded float64 results.
-    std::string d = results_differ(got, converted(want, got), [&](DType t) { return tolerance(*c.op, t); });
+    // (Statistics of half inputs may come as float32, from constants of the half type.)
+    std::string d = results_differ(got, converted(want, got), [&](DType t) {
+      Allowed a = tolerance(*c.op, t), b = tolerance(*c.op, c.dtype);
+      return is_integral(t, true) ? a : Allowed{std::max(a.rtol, b.rtol), std::max(a.atol, b.atol)};
+    });
     if (!d.empty()) fail(c, "float64 reference: " + d);
   });
 }
@@ -65,8 +69,7 @@ TEST_P(GenericSuite, InPlaceFormsWriteWhatTheFunctionalFormReturns) {
     uint32_t version = self._version();
     Arguments got;
     try {
-      manual_seed(7);
-      got = call_by_name(form->name, args);
+      got = call_by_name(form->name, reseeded(args));
     } catch (const Error& e) {
       if (fits) fail(c, std::string("in place: threw ") + e.what());
       else if (std::string d = results_differ({self}, {before}); !d.empty()) fail(c, "in place: self was written before the error: " + d);
@@ -93,8 +96,7 @@ TEST_P(GenericSuite, OutFormsWriteWhatTheFunctionalFormReturns) {
         given.push_back(outs.back());
       }
       try {
-        manual_seed(7);
-        Arguments got = call_by_name(form->name, given);
+        Arguments got = call_by_name(form->name, reseeded(given));
         for (size_t k = 0; k < outs.size(); ++k)
           if (!got.at(k).tensor().is_same(outs[k].tensor())) fail(c, std::string(what) + ": the result is not the out tensor");
         std::string d = uninitialised(*c.op) ? shapes_differ(outs, want) : results_differ(outs, want);
@@ -137,7 +139,7 @@ TEST_P(GenericSuite, StridedInputsGiveWhatContiguousOnesGive) {
       try {
         got = run(*c.op, args);
       } catch (const ValueError& e) {
-        if (!c.op->returns_view) fail(c, what + std::string("threw ") + e.what());  // a view may be impossible
+        if (!c.op->returns_view && c.op->name != "_unsafe_view") fail(c, what + std::string("threw ") + e.what());  // a view may be impossible
         continue;
       }
       // Sums may be taken in another order.
@@ -154,8 +156,7 @@ TEST_P(GenericSuite, InferenceOnMetaTensorsAgreesWithResults) {
     Arguments want = run(*c.op, c.args), args = filled(*c.op, map_tensors(c.args, as_meta));
     for (size_t i = 0; i < args.size(); ++i)
       if (c.op->schema.args[i].type == ArgType::Device) args[i] = OwnedValue(Device(DeviceType::Meta));
-    manual_seed(7);
-    Arguments got = call_by_name(c.op->name, args);
+    Arguments got = call_by_name(c.op->name, reseeded(args));
     if (std::string d = shapes_differ(got, want); !d.empty()) return fail(c, "meta: " + d);
     for (auto& t : flat(got))
       if (t.defined() && !t.is_meta()) fail(c, "meta: a result has data");
