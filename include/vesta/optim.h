@@ -225,8 +225,8 @@ class AdamW : public Optimizer {
 
 // Sets each group's learning rate from the number of calls of step(), starting from the rates that the groups have
 // when the scheduler is made (as PyTorch: the rate of epoch 0 is set at once). Keeps its count in a tensor. The
-// optimiser must outlive it. step() reads the count, so it belongs outside of a captured function; the captured step
-// sees the new rate, because it is written into the optimiser's tensor.
+// optimiser must outlive it. step() belongs outside of a captured function (ValueError inside); the captured step sees
+// the new rate, because it is written into the optimiser's tensor.
 class LRScheduler {
  public:
   virtual ~LRScheduler() = default;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/thread_state.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
 #include "vesta/optim.h"
@@ -21,6 +22,9 @@ std::vector<double> LRScheduler::get_last_lr() const {
 }
 
 void LRScheduler::step() {
+  // The schedule is computed in C++: a trace would keep the rate of one epoch as a constant.
+  VESTA_CHECK(!(thread_state.mode & TensorImpl::kTrace), "LRScheduler::step: call it outside of the captured function, "
+              "which sees the new rate in the optimiser's tensor");
   const NoGradGuard no_grad;
   epoch_.add_(1);
   apply();
