@@ -112,7 +112,11 @@ struct IsTwo<Two<A, B>> { static constexpr bool value = true; };
 
 // Type stored for a result: comparisons give bool, stored as u8; integer arithmetic returns to its compute type.
 template <class R, class T>
-struct StoredType { using type = T; };
+struct StoredType {
+  // `a & b` of two conditions is an int: it would be stored as T where a u8 is expected. Write bool(a & b).
+  static_assert(!(std::is_floating_point_v<T> && std::is_integral_v<R>), "a scalar text gives an int where a bool was meant");
+  using type = T;
+};
 template <class T>
 struct StoredType<bool, T> { using type = uint8_t; };
 template <class R>

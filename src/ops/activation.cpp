@@ -1,5 +1,5 @@
 // Activation functions and their fused backward passes: one loop forward, one loop backward.
-// Softmax and its relatives reduce over a dim and live elsewhere; dropout-like noise of rrelu is not here either.
+// Softmax and its relatives reduce over a dim and live elsewhere.
 #include "ops/infer.h"
 #include "vesta/op.h"
 
@@ -136,6 +136,21 @@ OP("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Sca
   .shard = Shard::pointwise(), .doc = "Gradient of rrelu: times noise in training, else that of leaky_relu with the mean slope.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}, range(1, 2)), Scalar(0.1), Scalar(0.3), true, false);
                                 s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}, range(1, 2)), Scalar(0.1), Scalar(0.3), false, false); }),
+
+OP("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
+  .forms = InPlace, .types = activation_types,
+  .decompose = [](const Args& a) -> Results {
+      double lower = a.number(1), upper = a.number(2);
+      const Tensor& x = a.tensor(0);
+      VESTA_CHECK_AS(TypeError, is_floating_point(x.dtype()), "rrelu: does not take ", dtype_name(x.dtype()), " tensors");
+      VESTA_CHECK(lower <= upper, "rrelu: expected lower <= upper, got ", lower, " and ", upper);
+      if (!a.flag(3)) return leaky_relu(x, (lower + upper) / 2);
+      std::optional<Generator> generator;
+      if (a.has(4)) generator = Generator::borrow(static_cast<GeneratorState*>(const_cast<void*>(a.value(4).ptr)));
+      Tensor slope = empty(x.sizes(), x.options().requires_grad(false)).uniform_(lower, upper, generator);
+      return _prelu_kernel(x, slope); },
+  .shard = {"random"}, .doc = "leaky_relu whose slopes are drawn from [lower, upper) in training, else their mean.",
+  .samples = [](SampleGen& s) { s.unary(s.shapes(), {}, Scalar(0.1), Scalar(0.3)); }),
 
 // ---- made of exp ----
 OP("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",

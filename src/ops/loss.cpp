@@ -149,7 +149,7 @@ OP("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int re
   .save = {in(0), in(1), in(2)},
   .vjp = [](const Grad& g) { return grads(
       G(0) { return binary_cross_entropy_backward(g.dy(), g.in(0), g.in(1), g.has(2) ? g.in(2) : Tensor(), g.integer(3)); },
-      G(1) { Tensor p = g.in(0), d = g.dy() * (log1p(-p).clamp_min(-100) - log(p).clamp_min(-100)) * share(g.integer(3), p, g.in(1));
+      G(1) { Tensor p = g.in(0), d = g.dy() * (log1p(-p) - log(p)) * share(g.integer(3), p, g.in(1));
              return g.has(2) ? d * g.in(2) : d; }); },
   .shard = {"loss-red"}, .doc = "-(target log(self) + (1 - target) log(1 - self)), logarithms limited to -100, weighted and reduced.",
   .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}, range(0.1, 0.9)), s.t({3, 4}, range(0, 1)), s.t({3, 4}, range(1, 2)), r);
@@ -160,7 +160,7 @@ OP("_bce(Tensor self, Tensor target) -> Tensor",
   .save = {in(0), in(1)},
   .vjp = [](const Grad& g) { return grads(
       G(0) { return _bce_backward(g.dy(), g.in(0), g.in(1), 1.0); },
-      G(1) { Tensor p = g.in(0); return g.dy() * (log1p(-p).clamp_min(-100) - log(p).clamp_min(-100)); }); },
+      G(1) { Tensor p = g.in(0); return g.dy() * (log1p(-p) - log(p)); }); },
   .shard = Shard::pointwise(), .doc = "Binary cross entropy of each element.",
   .samples = [](SampleGen& s) { s.binary(range(0.1, 0.9), range(0, 1)); }),
 OP("binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
@@ -278,6 +278,30 @@ OP("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margi
   .shard = {"loss-red"}, .doc = "max(0, margin - target * (input1 - input2)), reduced.",
   .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}).sign(), 0.5, r); }),
 
+OP("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=Mean) -> Tensor",
+  .forms = Out, .types = loss_types,
+  .decompose = [](const Args& a) -> Results {
+      Tensor x = a.tensor(0), t = a.tensor(1);
+      VESTA_CHECK(a.scalar(2).equal(1) || a.scalar(2).equal(2), "multi_margin_loss: expected p to be 1 or 2, got ", a.scalar(2).str());
+      VESTA_CHECK((x.dim() == 1 && t.dim() <= 1 && t.numel() == 1) || (x.dim() == 2 && x.size(1) > 0 && t.dim() == 1 && t.size(0) == x.size(0)),
+                  "multi_margin_loss: expected self of sizes (N, C) with N targets, or (C) with one");
+      VESTA_CHECK_AS(TypeError, t.dtype() == kLong, "multi_margin_loss: expected int64 target, got ", dtype_name(t.dtype()));
+      int64_t classes = x.size(-1);
+      bool single = x.dim() == 1;
+      if (single) x = x.unsqueeze(0);
+      t = t.reshape({x.size(0), 1});
+      Tensor z = (x - x.gather(1, t) + a.scalar(3)).clamp_min(0);
+      if (a.scalar(2).equal(2)) z = z * z;
+      if (a.has(4)) {
+        VESTA_CHECK(a.tensor(4).dim() == 1 && a.tensor(4).numel() == classes, "multi_margin_loss: expected one weight per class (", classes, ")");
+        z = z * a.tensor(4).index_select(0, t.reshape({-1})).unsqueeze(1);
+      }
+      Tensor others = arange(Scalar(classes), TensorOptions().dtype(kLong)) != t;
+      Tensor each = where(others, z, zeros({}, z.options())).sum({1}) / Scalar(classes);
+      return reduce(a, single ? each.reshape({}) : each, a.integer(5)); },
+  .shard = {"replicate"}, .doc = "Mean over the other classes i of max(0, margin - self[target] + self[i])^p.",
+  .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}), s.index({3}, 4), Scalar(1), Scalar(1), s.t({4}, range(1, 2)), r); s(s.t({4}), s.index({}, 4), Scalar(2)); }),
+
 // ---- losses of vectors ----
 OP("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor",
   .types = loss_types,
@@ -301,12 +325,32 @@ OP("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tenso
       VESTA_CHECK_AS(TypeError, is_floating_point(t), "cosine_similarity: does not take ", dtype_name(t), " tensors");
       x = x.to(t);
       y = y.to(t);
+      auto sizes = (x * y).sizes().vec();
+      x = x.expand(sizes);
+      y = y.expand(sizes);
       int64_t dim = a.integer(2);
       // Each vector is normalised first, its length limited from below by eps.
       Tensor nx = (x * x).sum({dim}, true).sqrt().clamp_min(a.number(3)), ny = (y * y).sum({dim}, true).sqrt().clamp_min(a.number(3));
       return ((x / nx) * (y / ny)).sum({dim}); },
   .shard = {"loss-red"}, .doc = "Cosine of the angle between vectors along dim.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); s(s.t({3, 4}), s.t({4}), -1); }),
+OP("pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
+  .types = loss_types,
+  .decompose = [](const Args& a) -> Results {
+      int64_t dim = std::max(a.tensor(0).dim(), a.tensor(1).dim()) - 1;
+      return norm(a.tensor(0) - a.tensor(1) + a.number(3), std::optional<Scalar>(a.scalar(2)), IntArrayRef(&dim, 1), a.flag(4)); },
+  .shard = {"loss-red"}, .doc = "p-norm over the last dim of x1 - x2 + eps.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); s(s.t({3, 4}), s.t({4}), 1.0, 1e-6, true); }),
+OP("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",
+  .types = loss_types,
+  .decompose = [](const Args& a) -> Results {
+      double p = a.number(4), eps = a.number(5);
+      VESTA_CHECK(a.tensor(0).dim() == a.tensor(1).dim() && a.tensor(1).dim() == a.tensor(2).dim(), "triplet_margin_loss: expected anchor, positive and negative of equally many dims");
+      Tensor near_ = pairwise_distance(a.tensor(0), a.tensor(1), p, eps), far_ = pairwise_distance(a.tensor(0), a.tensor(2), p, eps);
+      if (a.flag(6)) far_ = minimum(far_, pairwise_distance(a.tensor(1), a.tensor(2), p, eps));
+      return reduce(a, (near_ - far_ + a.number(3)).clamp_min(0), a.integer(7)); },
+  .shard = {"loss-red"}, .doc = "max(0, d(anchor, positive) - d(anchor, negative) + margin), reduced.",
+  .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}), 1.0, 2.0, 1e-6, r == 1, r); }),
 };
 
 }  // namespace

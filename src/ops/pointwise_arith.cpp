@@ -135,10 +135,21 @@ OP("atan2(Tensor self, Tensor other) -> Tensor",
   .scalar = SCALAR(atan2_(x, y)),
   .save = {in(0), in(1)},
   .vjp = [](const Grad& g) {
-      Tensor x = g.in(0), y = g.in(1), r = g.dy() / (x * x + y * y);
-      return grads(G(0) { return r * y; }, G(1) { return -r * x; }); },
+      auto [dy, dx] = _atan2_backward(g.dy(), g.in(0), g.in(1));
+      return grads(G(0) { return dy; }, G(1) { return dx; }); },
   .shard = Shard::pointwise(), .doc = "Angle of the point (other, self), in (-pi, pi].",
   .samples = [](SampleGen& s) { s.binary(range(0.5, 3), {}); }),
+OP("_atan2_backward(Tensor grad_output, Tensor self, Tensor other) -> (Tensor, Tensor)",
+  .types = float_types,
+  .scalar = SCALAR2((x * (z / (y * y + z * z))), (-x * (y / (y * y + z * z)))),
+  .save = {in(0), in(1), in(2)},
+  .vjp = [](const Grad& g) {
+      Tensor a = g.dy(0), b = g.dy(1), d = g.in(0), y = g.in(1), x = g.in(2), r = (x * x + y * y).reciprocal(), r2 = r * r * d;
+      Tensor xy = x * y * 2, diff = y * y - x * x;
+      return grads(G(0) { return (a * x - b * y) * r; }, G(1) { return (b * diff - a * xy) * r2; }, G(2) { return (a * diff + b * xy) * r2; }); },
+  .materialize = true,
+  .shard = Shard::pointwise(), .doc = "Both gradients of atan2.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}, range(0.5, 3)), s.t({3, 4})); }),
 OP("hypot(Tensor self, Tensor other) -> Tensor",
   .forms = InPlace | Out, .types = float_same,
   .scalar = SCALAR(hypot_(x, y)),

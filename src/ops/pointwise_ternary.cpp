@@ -114,6 +114,14 @@ OP("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
   .shard = Shard::pointwise(), .doc = "where of two numbers.",
   .samples = [](SampleGen& s) { s(s.mask({3, 4}), Scalar(2), Scalar(0.5)); }),
 
+OP("where(Tensor condition) -> Tensor[]",
+  .types = any_types,
+  .decompose = [](const Args& a) -> Results {
+      Tensor c = a.tensor(0).dim() == 0 ? a.tensor(0).unsqueeze(0) : a.tensor(0);
+      return nonzero(c).unbind(1); },
+  .non_differentiable = true, .shard = Shard::pointwise(), .doc = "Indices of the nonzero elements, one tensor per dim.",
+  .samples = [](SampleGen& s) { s(s.mask({3, 4})); s(s.mask({})); }),
+
 // ---- clamp ----
 OP("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
   .forms = InPlace | Out, .types = real_types,

@@ -36,14 +36,14 @@ double scaled_bessel_i(int v, double x) {
 }
 double i0e(double x) { return std::isnan(x) ? x : scaled_bessel_i(0, std::abs(x)); }
 double i1e(double x) { return std::isnan(x) ? x : std::copysign(scaled_bessel_i(1, std::abs(x)), x); }
-// e^(x/2) twice: the product overflows only where the result does.
+// e^(x/2) twice: the product overflows only where the result does. NaN at infinity, as PyTorch has it.
 double i0(double x) {
   double h = std::exp(std::abs(x) / 2);
-  return std::isinf(x) ? kInf : i0e(x) * h * h;
+  return i0e(x) * h * h;
 }
 double i1(double x) {
   double h = std::exp(std::abs(x) / 2);
-  return std::isinf(x) ? x : i1e(x) * h * h;
+  return i1e(x) * h * h;
 }
 // K_v(x) e^x for x > 0; the asymptotic series is that of I with alternating signs undone.
 double scaled_bessel_k(int v, double x) {
