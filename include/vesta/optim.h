@@ -58,11 +58,14 @@ class OptimizerOptions {
   HeldNumber lr_;
 };
 
-#define VESTA_OPTIM_LR(Options)                                   \
-  double lr() const { return lr_.get(); }                         \
-  Options& lr(double value) { lr_.set(value); return *this; }     \
+#define VESTA_OPTIM_LR(Options)                                                                         \
+  double lr() const { return lr_.get(); }                                                               \
+  Options& lr(double value) {                                                                           \
+    lr_.set(value);                                                                                     \
+    return *this;                                                                                       \
+  }                                                                                                     \
   std::unique_ptr<OptimizerOptions> clone() const override { return std::make_unique<Options>(*this); } \
-  void visit(OptionVisitor& visitor) override;                    \
+  void visit(OptionVisitor& visitor) override;                                                          \
   void check() const override
 
 class SGDOptions : public OptimizerOptions {
