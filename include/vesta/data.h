@@ -78,7 +78,9 @@ class Dataset {
 
 namespace detail {
 template <class T, class Batch>
-concept BatchTransform = requires(T& t, Batch b) { t.apply_batch(std::move(b)); };
+concept BatchTransform = requires(T& t, Batch b) {
+  t.apply_batch(std::move(b));
+};
 
 template <class Transform, class Batch>
 auto apply(Transform& transform, Batch batch) {
@@ -100,13 +102,18 @@ class MapDataset {
  public:
   using SourceBatch = std::decay_t<decltype(std::declval<Source&>().get_batch(ArrayRef<size_t>()))>;
   using BatchType = decltype(detail::apply(std::declval<Transform&>(), std::declval<SourceBatch>()));
-  MapDataset(Source source, Transform transform) : source_(std::move(source)), transform_(std::move(transform)) {}
-  BatchType get_batch(ArrayRef<size_t> indices) { return detail::apply(transform_, source_.get_batch(indices)); }
+  MapDataset(Source source, Transform transform)
+      : source_(std::move(source)), transform_(std::move(transform)) {}
+  BatchType get_batch(ArrayRef<size_t> indices) {
+    return detail::apply(transform_, source_.get_batch(indices));
+  }
   std::optional<size_t> size() const { return source_.size(); }
   const Source& dataset() const { return source_; }
   const Transform& transform() const { return transform_; }
   template <class Next>
-  MapDataset<MapDataset, Next> map(Next next) const { return {*this, std::move(next)}; }
+  MapDataset<MapDataset, Next> map(Next next) const {
+    return {*this, std::move(next)};
+  }
 
  private:
   Source source_;
@@ -257,12 +264,14 @@ class DistributedSampler : public OrderedSampler {
 };
 class DistributedRandomSampler : public DistributedSampler {
  public:
-  DistributedRandomSampler(size_t size, size_t num_replicas = 1, size_t rank = 0, bool allow_duplicates = true)
+  DistributedRandomSampler(size_t size, size_t num_replicas = 1, size_t rank = 0,
+                           bool allow_duplicates = true)
       : DistributedSampler(size, num_replicas, rank, allow_duplicates, true) {}
 };
 class DistributedSequentialSampler : public DistributedSampler {
  public:
-  DistributedSequentialSampler(size_t size, size_t num_replicas = 1, size_t rank = 0, bool allow_duplicates = true)
+  DistributedSequentialSampler(size_t size, size_t num_replicas = 1, size_t rank = 0,
+                               bool allow_duplicates = true)
       : DistributedSampler(size, num_replicas, rank, allow_duplicates, false) {}
 };
 
@@ -357,7 +366,8 @@ class DataLoader {
   };
 
   DataLoader(Dataset dataset, std::unique_ptr<samplers::Sampler> sampler, const DataLoaderOptions& options)
-      : options_(options), copies_(options.workers() > 1 ? options.workers() : 1, dataset),
+      : options_(options),
+        copies_(options.workers() > 1 ? options.workers() : 1, dataset),
         engine_(options, std::move(sampler), [this](size_t worker, const std::vector<size_t>& indices) {
           auto* batch = new BatchType(copies_[worker].get_batch(indices));
           return detail::OwnedBatch(batch, [](void* p) { delete static_cast<BatchType*>(p); });
@@ -386,20 +396,25 @@ class DataLoader {
 };
 
 template <class Dataset>
-std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset, std::unique_ptr<samplers::Sampler> sampler,
+std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset,
+                                                      std::unique_ptr<samplers::Sampler> sampler,
                                                       const DataLoaderOptions& options = {}) {
   return std::make_unique<DataLoader<Dataset>>(std::move(dataset), std::move(sampler), options);
 }
-template <class SamplerType, class Dataset, std::enable_if_t<std::is_base_of_v<samplers::Sampler, SamplerType>, int> = 0>
+template <class SamplerType, class Dataset,
+          std::enable_if_t<std::is_base_of_v<samplers::Sampler, SamplerType>, int> = 0>
 std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset, SamplerType sampler,
                                                       const DataLoaderOptions& options = {}) {
-  return make_data_loader(std::move(dataset), std::unique_ptr<samplers::Sampler>(new SamplerType(std::move(sampler))), options);
+  return make_data_loader(std::move(dataset),
+                          std::unique_ptr<samplers::Sampler>(new SamplerType(std::move(sampler))), options);
 }
 // With RandomSampler, or the sampler named, over the whole dataset.
 template <class SamplerType = samplers::RandomSampler, class Dataset>
-std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset, const DataLoaderOptions& options = {}) {
+std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset,
+                                                      const DataLoaderOptions& options = {}) {
   const size_t size = detail::checked_size(dataset.size());
-  return make_data_loader(std::move(dataset), std::unique_ptr<samplers::Sampler>(new SamplerType(size)), options);
+  return make_data_loader(std::move(dataset), std::unique_ptr<samplers::Sampler>(new SamplerType(size)),
+                          options);
 }
 
 }  // namespace vesta::data

@@ -26,7 +26,8 @@ class EmbeddingFuncOptions {
 };
 class LayerNormFuncOptions {
  public:
-  LayerNormFuncOptions(std::vector<int64_t> normalized_shape) : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  LayerNormFuncOptions(std::vector<int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
   VESTA_ARG(std::vector<int64_t>, normalized_shape);
   VESTA_ARG(Tensor, weight) = {};
   VESTA_ARG(Tensor, bias) = {};
@@ -34,7 +35,8 @@ class LayerNormFuncOptions {
 };
 class RMSNormFuncOptions {
  public:
-  RMSNormFuncOptions(std::vector<int64_t> normalized_shape) : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  RMSNormFuncOptions(std::vector<int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
   VESTA_ARG(std::vector<int64_t>, normalized_shape);
   VESTA_ARG(Tensor, weight) = {};
   // Absent: the machine epsilon of the computation's dtype.

@@ -30,16 +30,30 @@ class ModulePtr {
  public:
   constexpr ModulePtr() = default;
   constexpr ModulePtr(std::nullptr_t) {}  // NOLINT: implicit, here and below
-  static ModulePtr adopt(T* module) { ModulePtr p; p.module_ = module; return p; }
-  static ModulePtr share(T* module) { if (module) module->retain(); return adopt(module); }
-  ModulePtr(const ModulePtr& o) : module_(o.module_) { if (module_) module_->retain(); }
+  static ModulePtr adopt(T* module) {
+    ModulePtr p;
+    p.module_ = module;
+    return p;
+  }
+  static ModulePtr share(T* module) {
+    if (module) module->retain();
+    return adopt(module);
+  }
+  ModulePtr(const ModulePtr& o) : module_(o.module_) {
+    if (module_) module_->retain();
+  }
   ModulePtr(ModulePtr&& o) noexcept : module_(std::exchange(o.module_, nullptr)) {}
   template <class U, std::enable_if_t<std::is_convertible_v<U*, T*>, int> = 0>
   ModulePtr(ModulePtr<U> o) : module_(o.release()) {}  // NOLINT
   template <class U, std::enable_if_t<std::is_convertible_v<U*, T*>, int> = 0>
   ModulePtr(const ModuleHolder<U>& o) : ModulePtr(o.ptr()) {}  // NOLINT
-  ModulePtr& operator=(ModulePtr o) noexcept { std::swap(module_, o.module_); return *this; }
-  ~ModulePtr() { if (module_) module_->drop(); }
+  ModulePtr& operator=(ModulePtr o) noexcept {
+    std::swap(module_, o.module_);
+    return *this;
+  }
+  ~ModulePtr() {
+    if (module_) module_->drop();
+  }
 
   T* get() const { return module_; }
   T* operator->() const { return module_; }
@@ -102,7 +116,10 @@ class Module {
   // same, so optimisers and other holders see the change.
   virtual void to(DType dtype);
   virtual void to(Device device);
-  virtual void to(Device device, DType dtype) { to(device); to(dtype); }
+  virtual void to(Device device, DType dtype) {
+    to(device);
+    to(dtype);
+  }
   // Drops the gradients of all parameters, or fills them with zeros.
   virtual void zero_grad(bool set_to_none = true);
   // Turns recording for all parameters on or off.
@@ -124,7 +141,9 @@ class Module {
   template <class ModuleType>
   auto as();
   template <class ModuleType>
-  auto as() const { return const_cast<Module*>(this)->as<ModuleType>(); }
+  auto as() const {
+    return const_cast<Module*>(this)->as<ModuleType>();
+  }
 
   // Names are not empty and without '.', which separates levels.
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
@@ -186,12 +205,13 @@ class ModuleHolder {
   // Template, so that a holder of a module without a default constructor can still be made from arguments.
   template <class C = Contained, std::enable_if_t<std::is_default_constructible_v<C>, int> = 0>
   ModuleHolder() : impl_(make_module<C>()) {}
-  ModuleHolder(std::nullptr_t) {}  // NOLINT
+  ModuleHolder(std::nullptr_t) {}                                          // NOLINT
   ModuleHolder(ModulePtr<Contained> module) : impl_(std::move(module)) {}  // NOLINT
-  template <class Head, class... Tail,
-            std::enable_if_t<!(sizeof...(Tail) == 0 &&
-                               (std::is_base_of_v<ModuleHolder, std::decay_t<Head>> ||
-                                std::is_same_v<std::decay_t<Head>, ModulePtr<Contained>>)), int> = 0>
+  template <
+      class Head, class... Tail,
+      std::enable_if_t<!(sizeof...(Tail) == 0 && (std::is_base_of_v<ModuleHolder, std::decay_t<Head>> ||
+                                                  std::is_same_v<std::decay_t<Head>, ModulePtr<Contained>>)),
+                       int> = 0>
   explicit ModuleHolder(Head&& head, Tail&&... tail)
       : impl_(make_module<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}
 
@@ -208,7 +228,9 @@ class ModuleHolder {
     return impl_.get();
   }
   template <class... Args>
-  auto operator()(Args&&... args) const { return get()->forward(std::forward<Args>(args)...); }
+  auto operator()(Args&&... args) const {
+    return get()->forward(std::forward<Args>(args)...);
+  }
 
  private:
   ModulePtr<Contained> impl_;
@@ -236,17 +258,16 @@ auto Module::as() {
 }
 
 // Declares Name, the holder of Impl, or of NameImpl.
-#define VESTA_MODULE_IMPL(Name, Impl)                     \
-  class Name : public ::vesta::nn::ModuleHolder<Impl> {   \
-   public:                                                \
-    using ::vesta::nn::ModuleHolder<Impl>::ModuleHolder;  \
-    Name() = default;                                     \
-    Name(const Name&) = default;                          \
-    Name(Name&&) = default;                               \
-    Name& operator=(const Name&) = default;               \
-    Name& operator=(Name&&) = default;                    \
-    Name(::vesta::nn::ModuleHolder<Impl> holder)          \
-        : ::vesta::nn::ModuleHolder<Impl>(std::move(holder)) {} \
+#define VESTA_MODULE_IMPL(Name, Impl)                                                                    \
+  class Name : public ::vesta::nn::ModuleHolder<Impl> {                                                  \
+   public:                                                                                               \
+    using ::vesta::nn::ModuleHolder<Impl>::ModuleHolder;                                                 \
+    Name() = default;                                                                                    \
+    Name(const Name&) = default;                                                                         \
+    Name(Name&&) = default;                                                                              \
+    Name& operator=(const Name&) = default;                                                              \
+    Name& operator=(Name&&) = default;                                                                   \
+    Name(::vesta::nn::ModuleHolder<Impl> holder) : ::vesta::nn::ModuleHolder<Impl>(std::move(holder)) {} \
   }
 #define VESTA_MODULE(Name) VESTA_MODULE_IMPL(Name, Name##Impl)
 

@@ -13,14 +13,16 @@ namespace vesta::nn {
 // y = x W^T + b, W: [out_features, in_features], drawn from U(-k, k), k = 1/sqrt(in_features).
 class LinearOptions {
  public:
-  LinearOptions(int64_t in_features, int64_t out_features) : in_features_(in_features), out_features_(out_features) {}
+  LinearOptions(int64_t in_features, int64_t out_features)
+      : in_features_(in_features), out_features_(out_features) {}
   VESTA_ARG(int64_t, in_features);
   VESTA_ARG(int64_t, out_features);
   VESTA_ARG(bool, bias) = true;
 };
 class LinearImpl : public Module {
  public:
-  LinearImpl(int64_t in_features, int64_t out_features) : LinearImpl(LinearOptions(in_features, out_features)) {}
+  LinearImpl(int64_t in_features, int64_t out_features)
+      : LinearImpl(LinearOptions(in_features, out_features)) {}
   explicit LinearImpl(const LinearOptions& options);
   void reset_parameters();
   void describe(std::ostream& out) const override;
@@ -86,7 +88,8 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
 
 class LayerNormOptions {
  public:
-  LayerNormOptions(std::vector<int64_t> normalized_shape) : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  LayerNormOptions(std::vector<int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
   VESTA_ARG(std::vector<int64_t>, normalized_shape);
   VESTA_ARG(double, eps) = 1e-5;
   VESTA_ARG(bool, elementwise_affine) = true;
@@ -109,9 +112,11 @@ VESTA_MODULE(LayerNorm);
 
 class RMSNormOptions {
  public:
-  RMSNormOptions(std::vector<int64_t> normalized_shape) : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
+  RMSNormOptions(std::vector<int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}  // NOLINT
   VESTA_ARG(std::vector<int64_t>, normalized_shape);
-  VESTA_ARG(std::optional<double>, eps) = std::nullopt;  // absent: the machine epsilon of the computation's dtype
+  VESTA_ARG(std::optional<double>,
+            eps) = std::nullopt;  // absent: the machine epsilon of the computation's dtype
   VESTA_ARG(bool, elementwise_affine) = true;
 };
 // x / sqrt(mean(x^2) + eps) over the last dims, scaled by weight (ones).
@@ -147,32 +152,32 @@ class DropoutImpl : public Module {
 VESTA_MODULE(Dropout);
 
 // Activations and losses hold options and call the function of the same name.
-#define VESTA_NN_PLAIN(Name, function)                                         \
-  class Name##Impl : public Module {                                           \
-   public:                                                                     \
-    void describe(std::ostream& out) const override;                           \
+#define VESTA_NN_PLAIN(Name, function)                                          \
+  class Name##Impl : public Module {                                            \
+   public:                                                                      \
+    void describe(std::ostream& out) const override;                            \
     Tensor forward(const Tensor& input) { return functional::function(input); } \
-  };                                                                           \
+  };                                                                            \
   VESTA_MODULE(Name)
-#define VESTA_NN_OPTIONS(Name, function, defaults)                                      \
-  class Name##Impl : public Module {                                                    \
-   public:                                                                              \
-    explicit Name##Impl(const Name##Options& o defaults) : options(o) {}                \
-    void describe(std::ostream& out) const override;                                    \
+#define VESTA_NN_OPTIONS(Name, function, defaults)                                       \
+  class Name##Impl : public Module {                                                     \
+   public:                                                                               \
+    explicit Name##Impl(const Name##Options& o defaults) : options(o) {}                 \
+    void describe(std::ostream& out) const override;                                     \
     Tensor forward(const Tensor& input) { return functional::function(input, options); } \
-    Name##Options options;                                                              \
-  };                                                                                    \
+    Name##Options options;                                                               \
+  };                                                                                     \
   VESTA_MODULE(Name)
-#define VESTA_NN_LOSS(Name, function)                                                             \
-  class Name##Impl : public Module {                                                              \
-   public:                                                                                        \
-    explicit Name##Impl(const Name##Options& o = {}) : options(o) {}                              \
-    void describe(std::ostream& out) const override;                                              \
-    Tensor forward(const Tensor& input, const Tensor& target) {                                   \
-      return functional::function(input, target, options);                                        \
-    }                                                                                             \
-    Name##Options options;                                                                        \
-  };                                                                                              \
+#define VESTA_NN_LOSS(Name, function)                                \
+  class Name##Impl : public Module {                                 \
+   public:                                                           \
+    explicit Name##Impl(const Name##Options& o = {}) : options(o) {} \
+    void describe(std::ostream& out) const override;                 \
+    Tensor forward(const Tensor& input, const Tensor& target) {      \
+      return functional::function(input, target, options);           \
+    }                                                                \
+    Name##Options options;                                           \
+  };                                                                 \
   VESTA_MODULE(Name)
 #define VESTA_NN_DEFAULT = {}
 
@@ -220,7 +225,8 @@ class AnyModule {
   template <class Contained>
   AnyModule(const ModuleHolder<Contained>& holder) : AnyModule(holder.ptr()) {}  // NOLINT
   template <class Holder, class Contained = typename Holder::ContainedType>
-  AnyModule(const Holder& holder) : AnyModule(static_cast<const ModuleHolder<Contained>&>(holder)) {}  // NOLINT
+  AnyModule(const Holder& holder)
+      : AnyModule(static_cast<const ModuleHolder<Contained>&>(holder)) {}  // NOLINT
   Tensor forward(const Tensor& input) const;
   const ModulePtr<Module>& ptr() const { return module_; }
   bool is_empty() const { return !module_; }
@@ -235,7 +241,9 @@ class SequentialImpl : public Module {
  public:
   SequentialImpl() = default;
   template <class... Modules>
-  explicit SequentialImpl(const Modules&... modules) { (push_back(modules), ...); }
+  explicit SequentialImpl(const Modules&... modules) {
+    (push_back(modules), ...);
+  }
   SequentialImpl(std::initializer_list<std::pair<std::string, AnyModule>> named) {
     for (const auto& item : named) push_back(item.first, item.second);
   }
@@ -263,7 +271,8 @@ class Sequential : public ModuleHolder<SequentialImpl> {
  public:
   using ModuleHolder<SequentialImpl>::ModuleHolder;
   Sequential() = default;
-  Sequential(ModuleHolder<SequentialImpl> holder) : ModuleHolder<SequentialImpl>(std::move(holder)) {}  // NOLINT
+  Sequential(ModuleHolder<SequentialImpl> holder)
+      : ModuleHolder<SequentialImpl>(std::move(holder)) {}  // NOLINT
   // Sequential({{"first", Linear(1, 2)}, {"act", ReLU()}}).
   Sequential(std::initializer_list<std::pair<std::string, AnyModule>> named)
       : ModuleHolder(make_module<SequentialImpl>(named)) {}
@@ -275,10 +284,14 @@ class ModuleListImpl : public Module {
  public:
   ModuleListImpl() = default;
   template <class... Modules>
-  explicit ModuleListImpl(const Modules&... modules) { (push_back(ModulePtr<Module>(modules)), ...); }
+  explicit ModuleListImpl(const Modules&... modules) {
+    (push_back(ModulePtr<Module>(modules)), ...);
+  }
   void push_back(ModulePtr<Module> module);
   template <class Contained>
-  void push_back(const ModuleHolder<Contained>& holder) { push_back(ModulePtr<Module>(holder.ptr())); }
+  void push_back(const ModuleHolder<Contained>& holder) {
+    push_back(ModulePtr<Module>(holder.ptr()));
+  }
   void extend(const ModuleListImpl& other);
   void describe(std::ostream& out) const override;
 

@@ -15,8 +15,10 @@ inline constexpr Nonlinearity kLinear = Nonlinearity::Linear, kSigmoid = Nonline
 
 namespace nn::init {
 
-Tensor uniform_(Tensor tensor, double low = 0, double high = 1, const Generator& generator = Generator(nullptr));
-Tensor normal_(Tensor tensor, double mean = 0, double std = 1, const Generator& generator = Generator(nullptr));
+Tensor uniform_(Tensor tensor, double low = 0, double high = 1,
+                const Generator& generator = Generator(nullptr));
+Tensor normal_(Tensor tensor, double mean = 0, double std = 1,
+               const Generator& generator = Generator(nullptr));
 Tensor constant_(Tensor tensor, Scalar value);
 Tensor zeros_(Tensor tensor);
 Tensor ones_(Tensor tensor);
@@ -26,9 +28,11 @@ Tensor eye_(Tensor matrix);
 Tensor xavier_uniform_(Tensor tensor, double gain = 1, const Generator& generator = Generator(nullptr));
 Tensor xavier_normal_(Tensor tensor, double gain = 1, const Generator& generator = Generator(nullptr));
 // U(-b, b) with b = gain sqrt(3 / fan); `a` is the negative slope of a leaky ReLU.
-Tensor kaiming_uniform_(Tensor tensor, double a = 0, FanMode mode = kFanIn, Nonlinearity nonlinearity = kLeakyReLU,
+Tensor kaiming_uniform_(Tensor tensor, double a = 0, FanMode mode = kFanIn,
+                        Nonlinearity nonlinearity = kLeakyReLU,
                         const Generator& generator = Generator(nullptr));
-Tensor kaiming_normal_(Tensor tensor, double a = 0, FanMode mode = kFanIn, Nonlinearity nonlinearity = kLeakyReLU,
+Tensor kaiming_normal_(Tensor tensor, double a = 0, FanMode mode = kFanIn,
+                       Nonlinearity nonlinearity = kLeakyReLU,
                        const Generator& generator = Generator(nullptr));
 double calculate_gain(Nonlinearity nonlinearity, double param = 0.01);
 

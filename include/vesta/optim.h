@@ -58,11 +58,14 @@ class OptimizerOptions {
   HeldNumber lr_;
 };
 
-#define VESTA_OPTIM_LR(Options)                                   \
-  double lr() const { return lr_.get(); }                         \
-  Options& lr(double value) { lr_.set(value); return *this; }     \
+#define VESTA_OPTIM_LR(Options)                                                                         \
+  double lr() const { return lr_.get(); }                                                               \
+  Options& lr(double value) {                                                                           \
+    lr_.set(value);                                                                                     \
+    return *this;                                                                                       \
+  }                                                                                                     \
   std::unique_ptr<OptimizerOptions> clone() const override { return std::make_unique<Options>(*this); } \
-  void visit(OptionVisitor& visitor) override;                    \
+  void visit(OptionVisitor& visitor) override;                                                          \
   void check() const override
 
 class SGDOptions : public OptimizerOptions {
@@ -225,8 +228,8 @@ class AdamW : public Optimizer {
 
 // Sets each group's learning rate from the number of calls of step(), starting from the rates that the groups have
 // when the scheduler is made (as PyTorch: the rate of epoch 0 is set at once). Keeps its count in a tensor. The
-// optimiser must outlive it. step() reads the count, so it belongs outside of a captured function; the captured step
-// sees the new rate, because it is written into the optimiser's tensor.
+// optimiser must outlive it. step() belongs outside of a captured function (ValueError inside); the captured step sees
+// the new rate, because it is written into the optimiser's tensor.
 class LRScheduler {
  public:
   virtual ~LRScheduler() = default;

@@ -3,12 +3,18 @@
 //   options.name(value) sets and returns the options, so that calls chain; options.name() reads.
 #include <utility>
 
-#define VESTA_ARG(T, name)                                                                     \
- public:                                                                                       \
-  auto name(const T& new_##name)->decltype(*this) { name##_ = new_##name; return *this; }      \
-  auto name(T&& new_##name)->decltype(*this) { name##_ = std::move(new_##name); return *this; } \
-  const T& name() const noexcept { return name##_; }                                           \
-  T& name() noexcept { return name##_; }                                                       \
-                                                                                               \
- private:                                                                                      \
+#define VESTA_ARG(T, name)                           \
+ public:                                             \
+  auto name(const T& new_##name)->decltype(*this) {  \
+    name##_ = new_##name;                            \
+    return *this;                                    \
+  }                                                  \
+  auto name(T&& new_##name)->decltype(*this) {       \
+    name##_ = std::move(new_##name);                 \
+    return *this;                                    \
+  }                                                  \
+  const T& name() const noexcept { return name##_; } \
+  T& name() noexcept { return name##_; }             \
+                                                     \
+ private:                                            \
   T name##_

@@ -8,8 +8,8 @@ namespace {
 
 std::optional<size_t> rows(const Tensor& tensor) { return size_t(tensor.size(0)); }
 Tensor row(const Tensor& tensor, size_t index) {
-  VESTA_CHECK_AS(IndexError, index < size_t(tensor.size(0)), "TensorDataset: index ", index, " is outside of ",
-                 tensor.size(0), " examples");
+  VESTA_CHECK_AS(IndexError, index < size_t(tensor.size(0)), "TensorDataset: index ", index,
+                 " is outside of ", tensor.size(0), " examples");
   return tensor.select(0, int64_t(index));
 }
 void check_tensor(const Tensor& tensor) {
@@ -19,15 +19,18 @@ void check_tensor(const Tensor& tensor) {
 }  // namespace
 
 TensorDataset::TensorDataset(Tensor tensor) : tensor_(std::move(tensor)) { check_tensor(tensor_); }
-TensorDataset::TensorDataset(const std::vector<Tensor>& tensors) : TensorDataset(transforms::stack_tensors(tensors)) {}
+TensorDataset::TensorDataset(const std::vector<Tensor>& tensors)
+    : TensorDataset(transforms::stack_tensors(tensors)) {}
 TensorExample TensorDataset::get(size_t index) { return row(tensor_, index); }
 std::optional<size_t> TensorDataset::size() const { return rows(tensor_); }
 
-TensorPairDataset::TensorPairDataset(Tensor data, Tensor target) : data_(std::move(data)), target_(std::move(target)) {
+TensorPairDataset::TensorPairDataset(Tensor data, Tensor target)
+    : data_(std::move(data)), target_(std::move(target)) {
   check_tensor(data_);
   check_tensor(target_);
-  VESTA_CHECK(data_.size(0) == target_.size(0), "TensorPairDataset: expected as many targets as examples, got ",
-              target_.size(0), " and ", data_.size(0));
+  VESTA_CHECK(data_.size(0) == target_.size(0),
+              "TensorPairDataset: expected as many targets as examples, got ", target_.size(0), " and ",
+              data_.size(0));
 }
 Example<> TensorPairDataset::get(size_t index) { return {row(data_, index), row(target_, index)}; }
 std::optional<size_t> TensorPairDataset::size() const { return rows(data_); }

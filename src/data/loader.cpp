@@ -28,7 +28,9 @@ size_t checked_size(std::optional<size_t> size) {
 
 namespace {
 
-OwnedBatch no_batch() { return OwnedBatch(nullptr, [](void*) {}); }
+OwnedBatch no_batch() {
+  return OwnedBatch(nullptr, [](void*) {});
+}
 
 uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t z = a + 0x9e3779b97f4a7c15u * (b + 1);
@@ -59,11 +61,11 @@ struct LoaderEngine::Impl {
 
   // Of the caller's thread.
   uint64_t seed = 0, epoch = 0, position = 0;
-  bool started = false;     // an epoch is under way
+  bool started = false;  // an epoch is under way
   bool sampler_done = false;
-  bool resume = false;      // load_state came last
-  bool finished = false;    // the end of the epoch was seen
-  uint64_t submitted = 0;   // jobs made in this epoch, those before `position` at resume included
+  bool resume = false;     // load_state came last
+  bool finished = false;   // the end of the epoch was seen
+  uint64_t submitted = 0;  // jobs made in this epoch, those before `position` at resume included
 
   // Shared with the workers, under the mutex.
   std::mutex mutex;
@@ -136,8 +138,9 @@ struct LoaderEngine::Impl {
     submitted = 0;
     while (submitted < position && next_job()) {
     }
-    VESTA_CHECK(submitted == position, "DataLoader: the saved position ", position, " is behind the end of the epoch, which has ",
-                submitted, " batches; have the data or the batch size changed?");
+    VESTA_CHECK(submitted == position, "DataLoader: the saved position ", position,
+                " is behind the end of the epoch, which has ", submitted,
+                " batches; have the data or the batch size changed?");
   }
 
   void fill() {
@@ -167,10 +170,12 @@ struct LoaderEngine::Impl {
     fill();
     std::unique_lock lock(mutex);
     if (outstanding == 0) return std::nullopt;
-    const auto ready = [&] { return !results.empty() && (!options.enforce_ordering() || results.begin()->first == position); };
+    const auto ready = [&] {
+      return !results.empty() && (!options.enforce_ordering() || results.begin()->first == position);
+    };
     if (const auto timeout = options.timeout_ms()) {
-      VESTA_CHECK(result_ready.wait_for(lock, std::chrono::milliseconds(*timeout), ready), "DataLoader: no batch within ",
-                  *timeout, " ms");
+      VESTA_CHECK(result_ready.wait_for(lock, std::chrono::milliseconds(*timeout), ready),
+                  "DataLoader: no batch within ", *timeout, " ms");
     } else {
       result_ready.wait(lock, ready);
     }
@@ -181,7 +186,8 @@ struct LoaderEngine::Impl {
   }
 };
 
-LoaderEngine::LoaderEngine(const DataLoaderOptions& options, std::unique_ptr<samplers::Sampler> sampler, Produce produce)
+LoaderEngine::LoaderEngine(const DataLoaderOptions& options, std::unique_ptr<samplers::Sampler> sampler,
+                           Produce produce)
     : impl_(std::make_unique<Impl>()) {
   VESTA_CHECK(options.batch_size() > 0, "DataLoader: expected batch_size > 0");
   VESTA_CHECK(options.max_jobs().value_or(1) > 0, "DataLoader: expected max_jobs > 0");
@@ -197,7 +203,8 @@ LoaderEngine::LoaderEngine(const DataLoaderOptions& options, std::unique_ptr<sam
     impl_->seed = mix(generator.current_seed(), generator.take_calls());
   }
   try {
-    for (size_t i = 0; i < options.workers(); ++i) impl_->threads.emplace_back([impl = impl_.get(), i] { impl->work(i); });
+    for (size_t i = 0; i < options.workers(); ++i)
+      impl_->threads.emplace_back([impl = impl_.get(), i] { impl->work(i); });
   } catch (...) {
     stop();  // the threads that were made must not outlive us
     throw;

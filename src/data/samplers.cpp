@@ -54,10 +54,12 @@ std::optional<std::vector<size_t>> OrderedSampler::next(size_t batch_size) {
 void SequentialSampler::reset(uint64_t, uint64_t) { start({}, 0, size_); }
 void RandomSampler::reset(uint64_t seed, uint64_t epoch) { start(permutation(size_, seed, epoch), 0, size_); }
 
-DistributedSampler::DistributedSampler(size_t size, size_t num_replicas, size_t rank, bool allow_duplicates, bool random)
+DistributedSampler::DistributedSampler(size_t size, size_t num_replicas, size_t rank, bool allow_duplicates,
+                                       bool random)
     : size_(size), num_replicas_(num_replicas), rank_(rank), random_(random) {
   VESTA_CHECK(num_replicas > 0, "DistributedSampler: expected at least one replica");
-  VESTA_CHECK(rank < num_replicas, "DistributedSampler: rank ", rank, " is outside of ", num_replicas, " replicas");
+  VESTA_CHECK(rank < num_replicas, "DistributedSampler: rank ", rank, " is outside of ", num_replicas,
+              " replicas");
   local_size_ = allow_duplicates ? (size + num_replicas - 1) / num_replicas : size / num_replicas;
 }
 

@@ -11,7 +11,9 @@ Tensor relu(Tensor input, const ReLUFuncOptions& options) {
 Tensor relu6(Tensor input, const ReLU6FuncOptions& options) {
   return options.inplace() ? vesta::hardtanh_(input, 0, 6) : vesta::hardtanh(input, 0, 6);
 }
-Tensor gelu(const Tensor& input, const GELUFuncOptions& options) { return vesta::gelu(input, options.approximate()); }
+Tensor gelu(const Tensor& input, const GELUFuncOptions& options) {
+  return vesta::gelu(input, options.approximate());
+}
 Tensor silu(const Tensor& input) { return vesta::silu(input); }
 Tensor mish(const Tensor& input) { return vesta::mish(input); }
 Tensor tanh(const Tensor& input) { return vesta::tanh(input); }

@@ -10,7 +10,9 @@ Tensor AnyModule::forward(const Tensor& input) const {
   return forward_(*module_, input);
 }
 
-void SequentialImpl::push_back(AnyModule module) { push_back(std::to_string(steps_.size()), std::move(module)); }
+void SequentialImpl::push_back(AnyModule module) {
+  push_back(std::to_string(steps_.size()), std::move(module));
+}
 void SequentialImpl::push_back(std::string name, AnyModule module) {
   register_module(std::move(name), module.ptr());
   steps_.push_back(std::move(module));
@@ -23,7 +25,8 @@ Tensor SequentialImpl::forward(const Tensor& input) {
 }
 void SequentialImpl::describe(std::ostream& out) const { out << "vesta::nn::Sequential"; }
 const AnyModule& SequentialImpl::at_index(size_t i) const {
-  VESTA_CHECK_AS(IndexError, i < steps_.size(), "Sequential: index ", i, " is outside of its ", steps_.size(), " modules");
+  VESTA_CHECK_AS(IndexError, i < steps_.size(), "Sequential: index ", i, " is outside of its ", steps_.size(),
+                 " modules");
   return steps_[i];
 }
 
@@ -36,13 +39,15 @@ void ModuleListImpl::extend(const ModuleListImpl& other) {
 }
 void ModuleListImpl::describe(std::ostream& out) const { out << "vesta::nn::ModuleList"; }
 const ModulePtr<Module>& ModuleListImpl::ptr(size_t i) const {
-  VESTA_CHECK_AS(IndexError, i < items_.size(), "ModuleList: index ", i, " is outside of its ", items_.size(), " modules");
+  VESTA_CHECK_AS(IndexError, i < items_.size(), "ModuleList: index ", i, " is outside of its ", items_.size(),
+                 " modules");
   return items_[i];
 }
 
 namespace detail {
 void wrong_module_type(const char* container, size_t i, const Module& module) {
-  throw TypeError(vesta::detail::message(container, ": module ", i, " is a ", module.name(), ", not of the type asked for"));
+  throw TypeError(vesta::detail::message(container, ": module ", i, " is a ", module.name(),
+                                         ", not of the type asked for"));
 }
 }  // namespace detail
 

@@ -21,13 +21,15 @@ Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncO
   return vesta::embedding(weight, input, padding, options.scale_grad_by_freq());
 }
 Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options) {
-  return vesta::layer_norm(input, options.normalized_shape(), options.weight(), options.bias(), options.eps());
+  return vesta::layer_norm(input, options.normalized_shape(), options.weight(), options.bias(),
+                           options.eps());
 }
 Tensor rms_norm(const Tensor& input, const RMSNormFuncOptions& options) {
   return vesta::rms_norm(input, options.normalized_shape(), options.weight(), options.eps());
 }
 Tensor dropout(Tensor input, const DropoutFuncOptions& options) {
-  VESTA_CHECK(options.p() >= 0 && options.p() <= 1, "dropout: expected a probability between 0 and 1, got ", options.p());
+  VESTA_CHECK(options.p() >= 0 && options.p() <= 1, "dropout: expected a probability between 0 and 1, got ",
+              options.p());
   if (!options.training() || options.p() == 0) return input;
   if (options.inplace()) return input.copy_(vesta::dropout(input, options.p(), true));
   return vesta::dropout(input, options.p(), true);
@@ -48,7 +50,8 @@ Tensor softmin(const Tensor& input, const SoftminFuncOptions& options) {
   return vesta::softmax(-input, options.dim(), options.dtype());
 }
 Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossFuncOptions& options) {
-  return vesta::nll_loss_nd(input, target, options.weight(), int64_t(options.reduction()), options.ignore_index());
+  return vesta::nll_loss_nd(input, target, options.weight(), int64_t(options.reduction()),
+                            options.ignore_index());
 }
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyFuncOptions& options) {
   return vesta::cross_entropy_loss(input, target, options.weight(), int64_t(options.reduction()),

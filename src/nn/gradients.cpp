@@ -60,8 +60,8 @@ Tensor parameters_to_vector(const std::vector<Tensor>& parameters) {
 void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& parameters) {
   int64_t total = 0;
   for (const Tensor& parameter : parameters) total += parameter.numel();
-  VESTA_CHECK(vector.dim() == 1 && vector.numel() == total, "vector_to_parameters: expected a vector of ", total,
-              " elements, got ", vector.numel(), " in ", vector.dim(), " dims");
+  VESTA_CHECK(vector.dim() == 1 && vector.numel() == total, "vector_to_parameters: expected a vector of ",
+              total, " elements, got ", vector.numel(), " in ", vector.dim(), " dims");
   const NoGradGuard no_grad;
   int64_t start = 0;
   for (Tensor parameter : parameters) {

@@ -14,14 +14,16 @@ struct Fans {
 
 // Of a weight [out, in, kernel...].
 Fans fans(const char* function, const Tensor& tensor) {
-  VESTA_CHECK(tensor.dim() >= 2, "init::", function, ": expected a tensor of at least 2 dims, got ", tensor.dim());
+  VESTA_CHECK(tensor.dim() >= 2, "init::", function, ": expected a tensor of at least 2 dims, got ",
+              tensor.dim());
   double field = 1;
   for (int64_t d = 2; d < tensor.dim(); ++d) field *= double(tensor.size(d));
   return {double(tensor.size(1)) * field, double(tensor.size(0)) * field};
 }
 
 // Zero fans come with empty tensors, where any bound will do.
-double kaiming_std(const char* function, const Tensor& tensor, double a, FanMode mode, Nonlinearity nonlinearity) {
+double kaiming_std(const char* function, const Tensor& tensor, double a, FanMode mode,
+                   Nonlinearity nonlinearity) {
   const Fans f = fans(function, tensor);
   const double fan = mode == FanMode::FanIn ? f.in : f.out;
   return fan > 0 ? calculate_gain(nonlinearity, a) / std::sqrt(fan) : 0;
@@ -39,13 +41,18 @@ std::optional<Generator> given(const Generator& generator) {
 
 double calculate_gain(Nonlinearity nonlinearity, double param) {
   switch (nonlinearity) {
-    case Nonlinearity::Tanh: return 5.0 / 3;
-    case Nonlinearity::ReLU: return std::sqrt(2.0);
-    case Nonlinearity::LeakyReLU: return std::sqrt(2 / (1 + param * param));
-    case Nonlinearity::SELU: return 3.0 / 4;
+    case Nonlinearity::Tanh:
+      return 5.0 / 3;
+    case Nonlinearity::ReLU:
+      return std::sqrt(2.0);
+    case Nonlinearity::LeakyReLU:
+      return std::sqrt(2 / (1 + param * param));
+    case Nonlinearity::SELU:
+      return 3.0 / 4;
     case Nonlinearity::Linear:
     case Nonlinearity::Conv:
-    case Nonlinearity::Sigmoid: break;
+    case Nonlinearity::Sigmoid:
+      break;
   }
   return 1;
 }
@@ -83,11 +90,13 @@ Tensor xavier_normal_(Tensor tensor, double gain, const Generator& generator) {
   const double std = xavier_std("xavier_normal_", tensor, gain);
   return normal_(std::move(tensor), 0, std, generator);
 }
-Tensor kaiming_uniform_(Tensor tensor, double a, FanMode mode, Nonlinearity nonlinearity, const Generator& generator) {
+Tensor kaiming_uniform_(Tensor tensor, double a, FanMode mode, Nonlinearity nonlinearity,
+                        const Generator& generator) {
   const double bound = std::sqrt(3.0) * kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity);
   return uniform_(std::move(tensor), -bound, bound, generator);
 }
-Tensor kaiming_normal_(Tensor tensor, double a, FanMode mode, Nonlinearity nonlinearity, const Generator& generator) {
+Tensor kaiming_normal_(Tensor tensor, double a, FanMode mode, Nonlinearity nonlinearity,
+                       const Generator& generator) {
   const double std = kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity);
   return normal_(std::move(tensor), 0, std, generator);
 }

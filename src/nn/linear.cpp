@@ -10,11 +10,13 @@ namespace vesta::nn {
 
 LinearImpl::LinearImpl(const LinearOptions& o) : options(o) {
   VESTA_CHECK(options.in_features() >= 0 && options.out_features() >= 0,
-              "Linear: expected non-negative sizes, got in_features ", options.in_features(), " and out_features ",
-              options.out_features());
+              "Linear: expected non-negative sizes, got in_features ", options.in_features(),
+              " and out_features ", options.out_features());
   weight = register_parameter("weight", empty({options.out_features(), options.in_features()}));
-  if (options.bias()) bias = register_parameter("bias", empty({options.out_features()}));
-  else register_parameter("bias", {}, false);
+  if (options.bias())
+    bias = register_parameter("bias", empty({options.out_features()}));
+  else
+    register_parameter("bias", {}, false);
   reset_parameters();
 }
 
@@ -29,21 +31,25 @@ void LinearImpl::reset_parameters() {
 Tensor LinearImpl::forward(const Tensor& input) { return functional::linear(input, weight, bias); }
 
 void LinearImpl::describe(std::ostream& out) const {
-  out << "vesta::nn::Linear(in_features=" << options.in_features() << ", out_features=" << options.out_features()
-      << ", bias=" << (options.bias() ? "true" : "false") << ")";
+  out << "vesta::nn::Linear(in_features=" << options.in_features()
+      << ", out_features=" << options.out_features() << ", bias=" << (options.bias() ? "true" : "false")
+      << ")";
 }
 
 void IdentityImpl::describe(std::ostream& out) const { out << "vesta::nn::Identity()"; }
 
-Tensor FlattenImpl::forward(const Tensor& input) { return input.flatten(options.start_dim(), options.end_dim()); }
+Tensor FlattenImpl::forward(const Tensor& input) {
+  return input.flatten(options.start_dim(), options.end_dim());
+}
 void FlattenImpl::describe(std::ostream& out) const {
   out << "vesta::nn::Flatten(start_dim=" << options.start_dim() << ", end_dim=" << options.end_dim() << ")";
 }
 
 EmbeddingImpl::EmbeddingImpl(EmbeddingOptions o) : options(std::move(o)) {
   const int64_t rows = options.num_embeddings();
-  VESTA_CHECK(rows >= 0 && options.embedding_dim() >= 0, "Embedding: expected non-negative sizes, got num_embeddings ",
-              rows, " and embedding_dim ", options.embedding_dim());
+  VESTA_CHECK(rows >= 0 && options.embedding_dim() >= 0,
+              "Embedding: expected non-negative sizes, got num_embeddings ", rows, " and embedding_dim ",
+              options.embedding_dim());
   if (auto& padding = options.padding_idx()) {
     VESTA_CHECK_AS(IndexError, *padding >= -rows && *padding < rows, "Embedding: padding_idx ", *padding,
                    " is outside the table of ", rows, " rows");
@@ -69,9 +75,10 @@ void EmbeddingImpl::reset_parameters() {
 }
 
 Tensor EmbeddingImpl::forward(const Tensor& indices) {
-  return functional::embedding(
-      indices, weight,
-      EmbeddingFuncOptions().padding_idx(options.padding_idx()).scale_grad_by_freq(options.scale_grad_by_freq()));
+  return functional::embedding(indices, weight,
+                               EmbeddingFuncOptions()
+                                   .padding_idx(options.padding_idx())
+                                   .scale_grad_by_freq(options.scale_grad_by_freq()));
 }
 
 void EmbeddingImpl::describe(std::ostream& out) const {
@@ -82,21 +89,24 @@ void EmbeddingImpl::describe(std::ostream& out) const {
 }
 
 Embedding Embedding::from_pretrained(const Tensor& embeddings, bool freeze) {
-  VESTA_CHECK(embeddings.dim() == 2, "Embedding::from_pretrained: expected a 2-D table, got ", embeddings.dim(), " dims");
+  VESTA_CHECK(embeddings.dim() == 2, "Embedding::from_pretrained: expected a 2-D table, got ",
+              embeddings.dim(), " dims");
   Embedding embedding(EmbeddingOptions(embeddings.size(0), embeddings.size(1))._weight(embeddings));
   embedding->weight.requires_grad_(!freeze);
   return embedding;
 }
 
 DropoutImpl::DropoutImpl(const DropoutOptions& o) : options(o) {
-  VESTA_CHECK(options.p() >= 0 && options.p() <= 1, "Dropout: expected a probability between 0 and 1, got ", options.p());
+  VESTA_CHECK(options.p() >= 0 && options.p() <= 1, "Dropout: expected a probability between 0 and 1, got ",
+              options.p());
 }
 Tensor DropoutImpl::forward(const Tensor& input) {
-  return functional::dropout(input,
-                             DropoutFuncOptions().p(options.p()).training(is_training()).inplace(options.inplace()));
+  return functional::dropout(
+      input, DropoutFuncOptions().p(options.p()).training(is_training()).inplace(options.inplace()));
 }
 void DropoutImpl::describe(std::ostream& out) const {
-  out << "vesta::nn::Dropout(p=" << options.p() << ", inplace=" << (options.inplace() ? "true" : "false") << ")";
+  out << "vesta::nn::Dropout(p=" << options.p() << ", inplace=" << (options.inplace() ? "true" : "false")
+      << ")";
 }
 
 }  // namespace vesta::nn

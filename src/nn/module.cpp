@@ -34,7 +34,8 @@ std::string class_name(const std::type_info& type) {
 
 void check_name(const char* function, const std::string& name) {
   VESTA_CHECK(!name.empty(), function, ": the name must not be empty");
-  VESTA_CHECK(name.find('.') == std::string::npos, function, ": the name must not contain a dot, got '", name, "'");
+  VESTA_CHECK(name.find('.') == std::string::npos, function, ": the name must not contain a dot, got '", name,
+              "'");
 }
 
 std::string join(const std::string& prefix, const std::string& name) {
@@ -46,7 +47,8 @@ template <class M, class F>
 void walk(M& module, const std::string& prefix, std::unordered_set<const Module*>& seen, const F& visit) {
   if (!seen.insert(&module).second) return;
   visit(prefix, module);
-  for (const auto& item : module.named_children()) walk(static_cast<M&>(*item.value()), join(prefix, item.key()), seen, visit);
+  for (const auto& item : module.named_children())
+    walk(static_cast<M&>(*item.value()), join(prefix, item.key()), seen, visit);
 }
 
 std::string indented(const std::string& text) {
@@ -77,8 +79,10 @@ StateDict Module::named_parameters(bool recurse) const {
     for (const auto& item : module.parameters_)
       if (item->defined() && listed.insert(item->impl()).second) out.insert(join(prefix, item.key()), *item);
   };
-  if (recurse) walk(*this, "", seen, add);
-  else add("", *this);
+  if (recurse)
+    walk(*this, "", seen, add);
+  else
+    add("", *this);
   return out;
 }
 
@@ -91,8 +95,10 @@ StateDict Module::named_buffers(bool recurse) const {
       if (item->tensor.defined() && listed.insert(item->tensor.impl()).second)
         out.insert(join(prefix, item.key()), item->tensor);
   };
-  if (recurse) walk(*this, "", seen, add);
-  else add("", *this);
+  if (recurse)
+    walk(*this, "", seen, add);
+  else
+    add("", *this);
   return out;
 }
 
@@ -154,7 +160,9 @@ void Module::to(DType dtype) {
   convert([&](const Tensor& t) { return t.is_floating_point() || t.is_complex() ? t.to(dtype) : t; });
 }
 void Module::to(Device device) {
-  convert([&](const Tensor& t) { return t.device() == device ? t : t.to(TensorOptions(t.dtype()).device(device)); });
+  convert([&](const Tensor& t) {
+    return t.device() == device ? t : t.to(TensorOptions(t.dtype()).device(device));
+  });
 }
 
 void Module::zero_grad(bool set_to_none) {

@@ -22,7 +22,8 @@ LayerNormImpl::LayerNormImpl(LayerNormOptions o) : options(std::move(o)) {
   check_shape("LayerNorm", options.normalized_shape());
   const bool affine = options.elementwise_affine(), with_bias = affine && options.bias();
   weight = register_parameter("weight", affine ? vesta::empty(options.normalized_shape()) : Tensor(), affine);
-  bias = register_parameter("bias", with_bias ? vesta::empty(options.normalized_shape()) : Tensor(), with_bias);
+  bias =
+      register_parameter("bias", with_bias ? vesta::empty(options.normalized_shape()) : Tensor(), with_bias);
   reset_parameters();
 }
 void LayerNormImpl::reset_parameters() {
@@ -36,8 +37,8 @@ Tensor LayerNormImpl::forward(const Tensor& input) {
 void LayerNormImpl::describe(std::ostream& out) const {
   out << "vesta::nn::LayerNorm(";
   print_shape(out, options.normalized_shape());
-  out << ", eps=" << options.eps() << ", elementwise_affine=" << (options.elementwise_affine() ? "true" : "false")
-      << ")";
+  out << ", eps=" << options.eps()
+      << ", elementwise_affine=" << (options.elementwise_affine() ? "true" : "false") << ")";
 }
 
 RMSNormImpl::RMSNormImpl(RMSNormOptions o) : options(std::move(o)) {

@@ -48,14 +48,16 @@ IncompatibleKeys Module::load_state_dict(const StateDict& dict, bool strict) {
   IncompatibleKeys found;
   for (const auto& item : own) {
     const Tensor* value = dict.find(item.key());
-    if (!value || !value->defined()) found.missing.push_back(item.key());
+    if (!value || !value->defined())
+      found.missing.push_back(item.key());
     else if (!(value->sizes() == item->sizes()))
-      found.mismatched.push_back(item.key() + ": expected " + shape_text(item->sizes()) + ", got " + shape_text(value->sizes()));
+      found.mismatched.push_back(item.key() + ": expected " + shape_text(item->sizes()) + ", got " +
+                                 shape_text(value->sizes()));
   }
   for (const auto& item : dict)
     if (!own.contains(item.key())) found.unexpected.push_back(item.key());
-  VESTA_CHECK(found.mismatched.empty() && (!strict || found.empty()), "load_state_dict: the dict does not fit ", name(),
-              found.str());
+  VESTA_CHECK(found.mismatched.empty() && (!strict || found.empty()),
+              "load_state_dict: the dict does not fit ", name(), found.str());
   const NoGradGuard no_grad;
   for (const auto& item : own)
     if (const Tensor* value = dict.find(item.key()); value && value->defined()) {

@@ -46,11 +46,11 @@ void adam(const Options& o, std::vector<Tensor>& params, std::vector<Tensor>& gr
   const auto [beta1, beta2] = o.betas();
   for (Tensor& step : state[kStep]) step.add_(1);
   if (decoupled) {
-    _fused_adamw_(params, grads, state[kExpAvg], state[kExpAvgSq], state[kMaxExpAvgSq], state[kStep], o.lr_tensor(),
-                  beta1, beta2, o.weight_decay(), o.eps(), o.amsgrad(), o.maximize());
+    _fused_adamw_(params, grads, state[kExpAvg], state[kExpAvgSq], state[kMaxExpAvgSq], state[kStep],
+                  o.lr_tensor(), beta1, beta2, o.weight_decay(), o.eps(), o.amsgrad(), o.maximize());
   } else {
-    _fused_adam_(params, grads, state[kExpAvg], state[kExpAvgSq], state[kMaxExpAvgSq], state[kStep], o.lr_tensor(),
-                 beta1, beta2, o.weight_decay(), o.eps(), o.amsgrad(), o.maximize());
+    _fused_adam_(params, grads, state[kExpAvg], state[kExpAvgSq], state[kMaxExpAvgSq], state[kStep],
+                 o.lr_tensor(), beta1, beta2, o.weight_decay(), o.eps(), o.amsgrad(), o.maximize());
   }
 }
 
@@ -65,7 +65,9 @@ Adam::Adam(std::vector<OptimizerParamGroup> groups, const AdamOptions& defaults)
     : Optimizer(defaults.clone(), slot_names()) {
   for (auto& group : groups) add_param_group(std::move(group));
 }
-bool Adam::accepts(const OptimizerOptions& options) const { return dynamic_cast<const AdamOptions*>(&options); }
+bool Adam::accepts(const OptimizerOptions& options) const {
+  return dynamic_cast<const AdamOptions*>(&options);
+}
 bool Adam::uses_slot(size_t slot, const OptimizerOptions& options) const {
   return slot != kMaxExpAvgSq || static_cast<const AdamOptions&>(options).amsgrad();
 }
@@ -78,7 +80,9 @@ AdamW::AdamW(std::vector<OptimizerParamGroup> groups, const AdamWOptions& defaul
     : Optimizer(defaults.clone(), slot_names()) {
   for (auto& group : groups) add_param_group(std::move(group));
 }
-bool AdamW::accepts(const OptimizerOptions& options) const { return dynamic_cast<const AdamWOptions*>(&options); }
+bool AdamW::accepts(const OptimizerOptions& options) const {
+  return dynamic_cast<const AdamWOptions*>(&options);
+}
 bool AdamW::uses_slot(size_t slot, const OptimizerOptions& options) const {
   return slot != kMaxExpAvgSq || static_cast<const AdamWOptions&>(options).amsgrad();
 }

@@ -2,13 +2,15 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/thread_state.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
 #include "vesta/optim.h"
 
 namespace vesta::optim {
 
-LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(optimizer), epoch_(zeros({}, TensorOptions(kInt64))) {
+LRScheduler::LRScheduler(Optimizer& optimizer)
+    : optimizer_(optimizer), epoch_(zeros({}, TensorOptions(kInt64))) {
   for (const auto& group : optimizer.param_groups()) base_lrs_.emplace_back(group.options().get_lr());
 }
 
@@ -21,6 +23,10 @@ std::vector<double> LRScheduler::get_last_lr() const {
 }
 
 void LRScheduler::step() {
+  // The schedule is computed in C++: a trace would keep the rate of one epoch as a constant.
+  VESTA_CHECK(!(thread_state.mode & TensorImpl::kTrace),
+              "LRScheduler::step: call it outside of the captured function, "
+              "which sees the new rate in the optimiser's tensor");
   const NoGradGuard no_grad;
   epoch_.add_(1);
   apply();
@@ -36,7 +42,8 @@ void LRScheduler::apply() {
 StateDict LRScheduler::state_dict() const {
   StateDict dict("scheduler state");
   dict.insert("last_epoch", epoch_);
-  for (size_t g = 0; g < base_lrs_.size(); ++g) dict.insert("base_lr." + std::to_string(g), base_lrs_[g].tensor());
+  for (size_t g = 0; g < base_lrs_.size(); ++g)
+    dict.insert("base_lr." + std::to_string(g), base_lrs_[g].tensor());
   return dict;
 }
 
@@ -45,10 +52,11 @@ void LRScheduler::load_state_dict(const StateDict& dict) {
   for (const auto& item : own) {
     const Tensor* value = dict.find(item.key());
     VESTA_CHECK(value, "LRScheduler::load_state_dict: '", item.key(), "' is missing");
-    VESTA_CHECK(value->numel() == 1, "LRScheduler::load_state_dict: expected one element in '", item.key(), "', got ",
-                value->numel());
+    VESTA_CHECK(value->numel() == 1, "LRScheduler::load_state_dict: expected one element in '", item.key(),
+                "', got ", value->numel());
   }
-  VESTA_CHECK(dict.size() == own.size(), "LRScheduler::load_state_dict: expected ", own.size(), " entries, got ", dict.size());
+  VESTA_CHECK(dict.size() == own.size(), "LRScheduler::load_state_dict: expected ", own.size(),
+              " entries, got ", dict.size());
   const NoGradGuard no_grad;
   for (const auto& item : own) {
     Tensor mine = *item;
@@ -66,8 +74,12 @@ double StepLR::rate(int64_t epoch, double base_lr, size_t) const {
   return base_lr * std::pow(gamma_, double(epoch / step_size_));
 }
 
-ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : LRScheduler(optimizer), gamma_(gamma) { apply(); }
-double ExponentialLR::rate(int64_t epoch, double base_lr, size_t) const { return base_lr * std::pow(gamma_, double(epoch)); }
+ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : LRScheduler(optimizer), gamma_(gamma) {
+  apply();
+}
+double ExponentialLR::rate(int64_t epoch, double base_lr, size_t) const {
+  return base_lr * std::pow(gamma_, double(epoch));
+}
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min)
     : LRScheduler(optimizer), t_max_(t_max), eta_min_(eta_min) {
@@ -75,7 +87,8 @@ CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double
   apply();
 }
 double CosineAnnealingLR::rate(int64_t epoch, double base_lr, size_t) const {
-  return eta_min_ + (base_lr - eta_min_) * (1 + std::cos(std::numbers::pi * double(epoch) / double(t_max_))) / 2;
+  return eta_min_ +
+         (base_lr - eta_min_) * (1 + std::cos(std::numbers::pi * double(epoch) / double(t_max_))) / 2;
 }
 
 LambdaLR::LambdaLR(Optimizer& optimizer, Lambda f)
@@ -86,10 +99,13 @@ LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Lambda> f) : LRScheduler(op
   for (const Lambda& one : f_) VESTA_CHECK(one, "LambdaLR: a function is empty");
   apply();
 }
-double LambdaLR::rate(int64_t epoch, double base_lr, size_t group) const { return base_lr * f_[group](epoch); }
+double LambdaLR::rate(int64_t epoch, double base_lr, size_t group) const {
+  return base_lr * f_[group](epoch);
+}
 
 LambdaLR::Lambda cosine_with_warmup(int64_t warmup, int64_t total, double floor) {
-  VESTA_CHECK(warmup >= 0 && total > warmup, "cosine_with_warmup: expected 0 <= warmup < total, got ", warmup, " and ", total);
+  VESTA_CHECK(warmup >= 0 && total > warmup, "cosine_with_warmup: expected 0 <= warmup < total, got ", warmup,
+              " and ", total);
   VESTA_CHECK(floor >= 0 && floor <= 1, "cosine_with_warmup: expected a floor between 0 and 1, got ", floor);
   return [=](int64_t epoch) {
     if (epoch < warmup) return double(epoch + 1) / double(warmup);

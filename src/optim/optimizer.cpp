@@ -78,7 +78,8 @@ Optimizer::Optimizer(std::unique_ptr<OptimizerOptions> defaults, std::vector<std
 
 void Optimizer::add_param_group(OptimizerParamGroup group) {
   if (group.has_options()) {
-    VESTA_CHECK(accepts(group.options()), "Optimizer: the options of a parameter group belong to another optimiser");
+    VESTA_CHECK(accepts(group.options()),
+                "Optimizer: the options of a parameter group belong to another optimiser");
     group.options().check();
   } else {
     group.set_options(defaults_->clone());
@@ -88,9 +89,10 @@ void Optimizer::add_param_group(OptimizerParamGroup group) {
     for (const Tensor& param : other.params()) known.insert(param.impl());
   for (const Tensor& param : group.params()) {
     VESTA_CHECK(param.defined(), "Optimizer: a parameter is undefined");
-    VESTA_CHECK(param.is_leaf(), "Optimizer: can only optimise leaf tensors, one is the result of ", param.grad_fn_name());
-    VESTA_CHECK(known.insert(param.impl()).second, "Optimizer: a parameter of shape ", shape_text(param.sizes()),
-                " is listed twice");
+    VESTA_CHECK(param.is_leaf(), "Optimizer: can only optimise leaf tensors, one is the result of ",
+                param.grad_fn_name());
+    VESTA_CHECK(known.insert(param.impl()).second, "Optimizer: a parameter of shape ",
+                shape_text(param.sizes()), " is listed twice");
   }
   group.state().assign(slots_.size(), std::vector<Tensor>(group.params().size()));
   groups_.push_back(std::move(group));
@@ -160,7 +162,8 @@ StateDict Optimizer::state_dict() const {
     const_cast<OptimizerOptions&>(groups_[g].options()).visit(saver);
     for (size_t i = 0; i < groups_[g].params().size(); ++i)
       for (size_t s = 0; s < slots_.size(); ++s)
-        if (const Tensor& t = groups_[g].state()[s][i]; t.defined()) dict.insert(state_prefix(g, i) + slots_[s], t);
+        if (const Tensor& t = groups_[g].state()[s][i]; t.defined())
+          dict.insert(state_prefix(g, i) + slots_[s], t);
   }
   return dict;
 }
@@ -201,7 +204,8 @@ void Optimizer::load_state_dict(const StateDict& dict) {
       bool has_state = false;
       for (const auto& slot : slots_) has_state |= dict.contains(prefix + slot);
       for (size_t s = 0; s < slots_.size(); ++s)
-        if (uses_slot(s, *loaded)) expect(prefix + slots_[s], slots_[s] == kStep ? IntArrayRef() : param.sizes(), has_state);
+        if (uses_slot(s, *loaded))
+          expect(prefix + slots_[s], slots_[s] == kStep ? IntArrayRef() : param.sizes(), has_state);
     }
   }
   for (const auto& item : dict)

@@ -20,7 +20,8 @@ void SGDOptions::check() const {
   VESTA_CHECK(momentum() >= 0, "SGD: expected momentum >= 0, got ", momentum());
   VESTA_CHECK(weight_decay() >= 0, "SGD: expected weight_decay >= 0, got ", weight_decay());
   VESTA_CHECK(!nesterov() || (momentum() > 0 && dampening() == 0),
-              "SGD: nesterov needs momentum > 0 and dampening 0, got momentum ", momentum(), " and dampening ", dampening());
+              "SGD: nesterov needs momentum > 0 and dampening 0, got momentum ", momentum(),
+              " and dampening ", dampening());
 }
 
 SGD::SGD(std::vector<OptimizerParamGroup> groups, const SGDOptions& defaults)
@@ -42,8 +43,8 @@ void SGD::update(const OptimizerOptions& options, Update& u) {
   const Tensor& lr = o.lr_tensor();
   if (o.momentum() == 0 || o.dampening() == 0) {
     // A buffer of zeros makes the first step like all others.
-    _fused_sgd_(u.params, u.grads, u.state[kMomentum], o.weight_decay(), o.momentum(), lr, o.dampening(), o.nesterov(),
-                o.maximize(), /*is_first_step=*/false);
+    _fused_sgd_(u.params, u.grads, u.state[kMomentum], o.weight_decay(), o.momentum(), lr, o.dampening(),
+                o.nesterov(), o.maximize(), /*is_first_step=*/false);
     return;
   }
   // The first gradient enters the buffer undamped. Which step is the first is read from a tensor, where a captured step

@@ -63,7 +63,8 @@ TEST(DataLoader, TheOrderDoesNotDependOnTheNumberOfWorkers) {
   const auto epoch1 = one_epoch(*reference), epoch2 = one_epoch(*reference);
   for (size_t workers : {1, 2, 5}) {
     for (size_t max_jobs : {1, 3, 20}) {
-      auto loader = make_data_loader(Numbers(211), DataLoaderOptions(7).seed(1).workers(workers).max_jobs(max_jobs));
+      auto loader =
+          make_data_loader(Numbers(211), DataLoaderOptions(7).seed(1).workers(workers).max_jobs(max_jobs));
       EXPECT_EQ(one_epoch(*loader), epoch1) << workers << " workers, " << max_jobs << " jobs";
       EXPECT_EQ(one_epoch(*loader), epoch2) << workers << " workers, " << max_jobs << " jobs";
     }
@@ -83,7 +84,8 @@ TEST(DataLoader, WithoutASeedTheOrderFollowsTheDefaultGenerator) {
 
 TEST(DataLoader, DropLastLeavesOutTheIncompleteBatch) {
   for (size_t workers : {0, 2}) {
-    auto loader = make_data_loader<samplers::SequentialSampler>(Numbers(10), DataLoaderOptions(4).drop_last(true).workers(workers));
+    auto loader = make_data_loader<samplers::SequentialSampler>(
+        Numbers(10), DataLoaderOptions(4).drop_last(true).workers(workers));
     const std::vector<std::vector<size_t>> expected = {{0, 1, 2, 3}, {4, 5, 6, 7}};
     EXPECT_EQ(one_epoch(*loader), expected);
   }
@@ -146,7 +148,8 @@ TEST(DataLoader, NoMoreThanMaxJobsBatchesAreMadeAhead) {
     shared.changed.notify_all();
     return i;
   });
-  auto loader = make_data_loader<samplers::SequentialSampler>(set, DataLoaderOptions(1).workers(2).max_jobs(3));
+  auto loader =
+      make_data_loader<samplers::SequentialSampler>(set, DataLoaderOptions(1).workers(2).max_jobs(3));
   for (size_t taken = 0; taken < 40; ++taken) {
     ASSERT_TRUE(loader->next());
     std::unique_lock lock(shared.mutex);
@@ -154,7 +157,8 @@ TEST(DataLoader, NoMoreThanMaxJobsBatchesAreMadeAhead) {
     EXPECT_LE(shared.made, taken + 3);
     // And the workers do run ahead: the other two come without being asked for.
     const size_t ahead = std::min<size_t>(taken + 3, 40);
-    EXPECT_TRUE(shared.changed.wait_for(lock, std::chrono::seconds(60), [&] { return shared.made >= ahead; }));
+    EXPECT_TRUE(
+        shared.changed.wait_for(lock, std::chrono::seconds(60), [&] { return shared.made >= ahead; }));
   }
 }
 
@@ -165,7 +169,8 @@ TEST(DataLoader, ATimeoutIsAnErrorThatSaysHowLong) {
     const std::lock_guard wait(gate);
     return i;
   });
-  auto loader = make_data_loader<samplers::SequentialSampler>(set, DataLoaderOptions(1).workers(1).timeout_ms(20));
+  auto loader =
+      make_data_loader<samplers::SequentialSampler>(set, DataLoaderOptions(1).workers(1).timeout_ms(20));
   try {
     loader->next();
     FAIL() << "expected a timeout";
@@ -216,7 +221,9 @@ TEST(DataLoader, APositionBehindTheEndIsRefused) {
     loader->next();
     FAIL() << "expected an error";
   } catch (const ValueError& e) {
-    EXPECT_NE(std::string(e.what()).find("position 5 is behind the end of the epoch, which has 2 batches"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("position 5 is behind the end of the epoch, which has 2 batches"),
+              std::string::npos)
+        << e.what();
   }
 }
 
@@ -318,7 +325,8 @@ TEST(Samplers, DistributedPartsCoverTheDataset) {
       for (size_t replicas : {1, 3, 4}) {
         std::multiset<size_t> padded, cut;
         for (size_t rank = 0; rank < replicas; ++rank) {
-          samplers::DistributedSampler a(size, replicas, rank, true, random), b(size, replicas, rank, false, random);
+          samplers::DistributedSampler a(size, replicas, rank, true, random),
+              b(size, replicas, rank, false, random);
           a.reset(3, 1);
           b.reset(3, 1);
           size_t count = 0;

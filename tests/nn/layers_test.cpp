@@ -34,7 +34,8 @@ void expect_close(const Tensor& got, const std::vector<double>& expected, double
   const auto values = numbers(got);
   ASSERT_EQ(values.size(), expected.size());
   for (size_t i = 0; i < values.size(); ++i)
-    ASSERT_NEAR(values[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << "element " << i << ", seed " << kSeed;
+    ASSERT_NEAR(values[i], expected[i], tolerance * (1 + std::abs(expected[i])))
+        << "element " << i << ", seed " << kSeed;
 }
 
 TEST(Linear, MatchesTheFormulaForAnyLeadingDims) {
@@ -121,7 +122,8 @@ TEST(LayerNorm, MatchesTheFormula) {
     }
   }
   expect_close(norm(x), expected, 1e-5);
-  expect_close(F::layer_norm(x, F::LayerNormFuncOptions({8}).weight(norm->weight).bias(norm->bias)), expected, 1e-5);
+  expect_close(F::layer_norm(x, F::LayerNormFuncOptions({8}).weight(norm->weight).bias(norm->bias)), expected,
+               1e-5);
   RMSNorm rms(RMSNormOptions({8}).eps(1e-6));
   expect_close(rms(x), expected_rms, 1e-5);
   EXPECT_EQ(LayerNorm(LayerNormOptions({2, 4}).elementwise_affine(false))->parameters().size(), 0u);
@@ -136,8 +138,10 @@ TEST(Dropout, ZeroesAndScalesInTrainingOnly) {
   const auto ys = numbers(y);
   double zeros_seen = 0;
   for (const double v : ys) {
-    if (v == 0) ++zeros_seen;
-    else EXPECT_FLOAT_EQ(float(v), 1 / 0.75f);
+    if (v == 0)
+      ++zeros_seen;
+    else
+      EXPECT_FLOAT_EQ(float(v), 1 / 0.75f);
   }
   EXPECT_NEAR(zeros_seen, 2500, 5 * std::sqrt(10000 * 0.25 * 0.75));
   y.sum().backward();
@@ -221,15 +225,18 @@ TEST(Sequential, CallsItsModulesInOrder) {
   Sequential net(a, ReLU(), b);
   const Tensor x = randn({3, 4});
   EXPECT_EQ(numbers(net(x)), numbers(b(relu(a(x)))));
-  EXPECT_EQ(net->named_parameters().keys(), (std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias"}));
+  EXPECT_EQ(net->named_parameters().keys(),
+            (std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias"}));
   Sequential named({{"in", a}, {"act", ReLU()}, {"out", b}});
-  EXPECT_EQ(named->named_parameters().keys(), (std::vector<std::string>{"in.weight", "in.bias", "out.weight", "out.bias"}));
+  EXPECT_EQ(named->named_parameters().keys(),
+            (std::vector<std::string>{"in.weight", "in.bias", "out.weight", "out.bias"}));
   EXPECT_EQ(numbers(named(x)), numbers(net(x)));
   Sequential nested(net, Tanh());
   EXPECT_EQ(numbers(nested(x)), numbers(net(x).tanh()));
   EXPECT_EQ(net->size(), 3u);
   EXPECT_EQ(&net->at<Linear>(2), b.get());
-  EXPECT_EQ(error_of([&] { net->at<Linear>(1); }), "Sequential: module 1 is a vesta::nn::ReLUImpl, not of the type asked for");
+  EXPECT_EQ(error_of([&] { net->at<Linear>(1); }),
+            "Sequential: module 1 is a vesta::nn::ReLUImpl, not of the type asked for");
   EXPECT_EQ(error_of([&] { (*net)[3]; }), "Sequential: index 3 is outside of its 3 modules");
   EXPECT_EQ(error_of([&] { Sequential()(x); }), "Sequential: cannot call forward on an empty Sequential");
 }
@@ -279,7 +286,8 @@ TEST(Init, BoundsAndMomentsFollowTheirFormulas) {
   EXPECT_EQ(first, numbers(init::uniform_(w, -1, 1, b)));
   EXPECT_EQ(numbers(init::eye_(empty({2, 3}))), (std::vector<double>{1, 0, 0, 0, 1, 0}));
   EXPECT_EQ(numbers(init::constant_(empty({2}), 3)), (std::vector<double>{3, 3}));
-  EXPECT_EQ(error_of([] { init::xavier_uniform_(empty({3})); }), "init::xavier_uniform_: expected a tensor of at least 2 dims, got 1");
+  EXPECT_EQ(error_of([] { init::xavier_uniform_(empty({3})); }),
+            "init::xavier_uniform_: expected a tensor of at least 2 dims, got 1");
   EXPECT_DOUBLE_EQ(init::calculate_gain(kTanh), 5.0 / 3);
   // Parameters that require grad may be filled, and do not record it.
   Tensor p = empty({4, 4}).requires_grad_();
@@ -289,14 +297,16 @@ TEST(Init, BoundsAndMomentsFollowTheirFormulas) {
 TEST(ClipGradNorm, ScalesAllGradientsByOneFactor) {
   manual_seed(kSeed);
   for (const double p : {1.0, 2.0, 3.0, std::numeric_limits<double>::infinity()}) {
-    std::vector<Tensor> params = {zeros({4, 3}).requires_grad_(), zeros({7}).requires_grad_(), zeros({2}).requires_grad_()};
+    std::vector<Tensor> params = {zeros({4, 3}).requires_grad_(), zeros({7}).requires_grad_(),
+                                  zeros({2}).requires_grad_()};
     std::vector<double> all;
     for (int i = 0; i < 2; ++i) {
       params[size_t(i)].mutable_grad() = randn(params[size_t(i)].sizes());
       for (const double g : numbers(params[size_t(i)].grad())) all.push_back(g);
     }
     double norm = 0;
-    for (const double g : all) norm = std::isinf(p) ? std::max(norm, std::abs(g)) : norm + std::pow(std::abs(g), p);
+    for (const double g : all)
+      norm = std::isinf(p) ? std::max(norm, std::abs(g)) : norm + std::pow(std::abs(g), p);
     if (!std::isinf(p)) norm = std::pow(norm, 1 / p);
     expect_close(utils::clip_grad_norm_(params, norm / 2, p), {norm}, 1e-5);
     for (double& g : all) g /= 2;
@@ -327,7 +337,9 @@ TEST(ParametersToVector, GoesThereAndBack) {
   EXPECT_EQ(numbers(vector), (std::vector<double>{0, 3, 1, 4, 2, 5, 9, 9}));
   utils::vector_to_parameters(vector.detach() * 2, {a, b});
   EXPECT_EQ(numbers(a), (std::vector<double>{0, 6, 2, 8, 4, 10}));
-  EXPECT_EQ(error_of([&] { utils::vector_to_parameters(zeros({7}), {a, b}); }),
+  EXPECT_EQ(error_of([&] {
+              utils::vector_to_parameters(zeros({7}), {a, b});
+            }),
             "vector_to_parameters: expected a vector of 8 elements, got 7 in 1 dims");
 }
 

@@ -44,7 +44,8 @@ std::string error_of(F f) {
 
 TEST(Module, ParametersAreListedByDottedNameOwnOnesFirst) {
   Outer outer;
-  EXPECT_EQ(outer->named_parameters().keys(), (std::vector<std::string>{"scale", "first.weight", "second.weight"}));
+  EXPECT_EQ(outer->named_parameters().keys(),
+            (std::vector<std::string>{"scale", "first.weight", "second.weight"}));
   EXPECT_EQ(outer->named_parameters(false).keys(), std::vector<std::string>{"scale"});
   EXPECT_EQ(outer->parameters().size(), 3u);
   EXPECT_TRUE(outer->parameters()[1].is_same(outer->first->weight));
@@ -77,7 +78,8 @@ TEST(Module, AModuleRegisteredTwiceIsListedOnce) {
   EXPECT_EQ(shared->named_parameters().keys(), std::vector<std::string>{"a.weight"});
   EXPECT_EQ(shared->modules().size(), 2u);
   // As in PyTorch, the state has every name, so that it loads into an untied model.
-  EXPECT_EQ(shared->state_dict().keys(), (std::vector<std::string>{"a.weight", "a.count", "b.weight", "b.count"}));
+  EXPECT_EQ(shared->state_dict().keys(),
+            (std::vector<std::string>{"a.weight", "a.count", "b.weight", "b.count"}));
 }
 
 TEST(Module, TiedWeightsAreOneParameter) {
@@ -92,12 +94,16 @@ TEST(Module, TiedWeightsAreOneParameter) {
 
 TEST(Module, BadNamesAreRefused) {
   InnerImpl inner(1);
-  EXPECT_EQ(error_of([&] { inner.register_parameter("", ones({1})); }), "register_parameter: the name must not be empty");
+  EXPECT_EQ(error_of([&] { inner.register_parameter("", ones({1})); }),
+            "register_parameter: the name must not be empty");
   EXPECT_EQ(error_of([&] { inner.register_parameter("a.b", ones({1})); }),
             "register_parameter: the name must not contain a dot, got 'a.b'");
-  EXPECT_EQ(error_of([&] { inner.register_parameter("weight", ones({1})); }), "parameter 'weight' already defined");
-  EXPECT_NE(error_of([&] { inner.register_buffer("weight", ones({1})); }).find("already a parameter"), std::string::npos);
-  EXPECT_NE(error_of([&] { inner.register_module("x", ModulePtr<Module>()); }).find("'x' is null"), std::string::npos);
+  EXPECT_EQ(error_of([&] { inner.register_parameter("weight", ones({1})); }),
+            "parameter 'weight' already defined");
+  EXPECT_NE(error_of([&] { inner.register_buffer("weight", ones({1})); }).find("already a parameter"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { inner.register_module("x", ModulePtr<Module>()); }).find("'x' is null"),
+            std::string::npos);
   Inner empty(nullptr);
   EXPECT_TRUE(empty.is_empty());
   EXPECT_EQ(error_of([&] { empty->parameters(); }), "ModuleHolder: this holder is empty");
@@ -166,7 +172,8 @@ TEST(Module, AStateDictThatDoesNotFitIsRefusedWithAllNamesAndChangesNothing) {
   const std::string message = error_of([&] { outer->load_state_dict(dict); });
   EXPECT_NE(message.find("missing: scale; second.count"), std::string::npos) << message;
   EXPECT_NE(message.find("unexpected: third.weight"), std::string::npos) << message;
-  EXPECT_NE(message.find("wrong shape: first.weight: expected [3], got [2, 2]"), std::string::npos) << message;
+  EXPECT_NE(message.find("wrong shape: first.weight: expected [3], got [2, 2]"), std::string::npos)
+      << message;
   EXPECT_EQ((outer->second->weight.accessor<float, 1>()[0]), 1);
   // Shapes must fit even where names need not.
   EXPECT_THROW(outer->load_state_dict(dict, false), ValueError);
@@ -214,7 +221,10 @@ TEST(Module, ZeroGradDropsOrZeroes) {
 
 TEST(Module, PrintingShowsTheTree) {
   struct NetImpl : Module {
-    NetImpl() : Module("Net"), body(register_module("body", Sequential(Linear(2, 3), ReLU(), Linear(LinearOptions(3, 1).bias(false))))) {}
+    NetImpl()
+        : Module("Net"),
+          body(register_module("body",
+                               Sequential(Linear(2, 3), ReLU(), Linear(LinearOptions(3, 1).bias(false))))) {}
     Sequential body;
   };
   std::ostringstream out;

@@ -34,7 +34,8 @@ std::vector<double> numbers(const Tensor& t) {
 struct Reference {
   std::vector<double> w, m, v, vmax, buffer;
   int step = 0;
-  explicit Reference(const Tensor& t) : w(numbers(t)), m(w.size()), v(w.size()), vmax(w.size()), buffer(w.size()) {}
+  explicit Reference(const Tensor& t)
+      : w(numbers(t)), m(w.size()), v(w.size()), vmax(w.size()), buffer(w.size()) {}
 
   template <class Options>
   void adam(const std::vector<double>& grad, const Options& o, bool decoupled) {
@@ -42,13 +43,16 @@ struct Reference {
     ++step;
     for (size_t i = 0; i < w.size(); ++i) {
       double g = o.maximize() ? -grad[i] : grad[i];
-      if (decoupled) w[i] -= o.lr() * o.weight_decay() * w[i];
-      else g += o.weight_decay() * w[i];
+      if (decoupled)
+        w[i] -= o.lr() * o.weight_decay() * w[i];
+      else
+        g += o.weight_decay() * w[i];
       m[i] = b1 * m[i] + (1 - b1) * g;
       v[i] = b2 * v[i] + (1 - b2) * g * g;
       vmax[i] = std::max(vmax[i], v[i]);
       const double second = o.amsgrad() ? vmax[i] : v[i];
-      w[i] -= o.lr() * (m[i] / (1 - std::pow(b1, step))) / (std::sqrt(second / (1 - std::pow(b2, step))) + o.eps());
+      w[i] -= o.lr() * (m[i] / (1 - std::pow(b1, step))) /
+              (std::sqrt(second / (1 - std::pow(b2, step))) + o.eps());
     }
   }
   void sgd(const std::vector<double>& grad, const SGDOptions& o) {
@@ -99,32 +103,39 @@ void compare(std::vector<Tensor> params, Opt& opt, const Step& reference_step, d
 }
 
 TEST(SGD, MatchesTheFormulaInDouble) {
-  for (const auto& o : {SGDOptions(0.1), SGDOptions(0.1).momentum(0.9), SGDOptions(0.05).momentum(0.9).nesterov(true).weight_decay(0.1),
-                        SGDOptions(0.1).momentum(0.8).dampening(0.3), SGDOptions(0.1).weight_decay(0.2).maximize(true),
-                        SGDOptions(0.1).momentum(0.8).dampening(0.5).weight_decay(0.1).maximize(true)}) {
+  for (const auto& o :
+       {SGDOptions(0.1), SGDOptions(0.1).momentum(0.9),
+        SGDOptions(0.05).momentum(0.9).nesterov(true).weight_decay(0.1),
+        SGDOptions(0.1).momentum(0.8).dampening(0.3), SGDOptions(0.1).weight_decay(0.2).maximize(true),
+        SGDOptions(0.1).momentum(0.8).dampening(0.5).weight_decay(0.1).maximize(true)}) {
     auto params = random_params(kFloat32);
     SGD opt(params, o);
-    compare(params, opt, [&](Reference& r, const std::vector<double>& g) { r.sgd(g, o); }, 1e-5);
+    compare(
+        params, opt, [&](Reference& r, const std::vector<double>& g) { r.sgd(g, o); }, 1e-5);
   }
 }
 
 TEST(Adam, MatchesTheFormulaInDouble) {
-  for (const auto& o : {AdamOptions(0.01), AdamOptions(0.01).betas({0.8, 0.9}).weight_decay(0.1), AdamOptions(0.01).amsgrad(true),
-                        AdamOptions(0.02).eps(1e-3).maximize(true)}) {
+  for (const auto& o : {AdamOptions(0.01), AdamOptions(0.01).betas({0.8, 0.9}).weight_decay(0.1),
+                        AdamOptions(0.01).amsgrad(true), AdamOptions(0.02).eps(1e-3).maximize(true)}) {
     auto params = random_params(kFloat32);
     Adam opt(params, o);
-    compare(params, opt, [&](Reference& r, const std::vector<double>& g) { r.adam(g, o, false); }, 1e-5);
+    compare(
+        params, opt, [&](Reference& r, const std::vector<double>& g) { r.adam(g, o, false); }, 1e-5);
     auto doubles = random_params(kFloat64);
     Adam opt64(doubles, o);
-    compare(doubles, opt64, [&](Reference& r, const std::vector<double>& g) { r.adam(g, o, false); }, 1e-12);
+    compare(
+        doubles, opt64, [&](Reference& r, const std::vector<double>& g) { r.adam(g, o, false); }, 1e-12);
   }
 }
 
 TEST(AdamW, MatchesTheFormulaInDouble) {
-  for (const auto& o : {AdamWOptions(0.01), AdamWOptions(0.01).betas({0.9, 0.95}).weight_decay(0.1), AdamWOptions(0.01).amsgrad(true)}) {
+  for (const auto& o : {AdamWOptions(0.01), AdamWOptions(0.01).betas({0.9, 0.95}).weight_decay(0.1),
+                        AdamWOptions(0.01).amsgrad(true)}) {
     auto params = random_params(kFloat32);
     AdamW opt(params, o);
-    compare(params, opt, [&](Reference& r, const std::vector<double>& g) { r.adam(g, o, true); }, 1e-5);
+    compare(
+        params, opt, [&](Reference& r, const std::vector<double>& g) { r.adam(g, o, true); }, 1e-5);
   }
 }
 
@@ -134,12 +145,16 @@ TEST(AdamW, MomentsOfHalfPrecisionParametersAreFloat) {
   opt.init_state();
   EXPECT_EQ(opt.param_groups()[0].state()[1][0].dtype(), kFloat32);
   // Each step rounds the parameter to 8 bits.
-  compare(params, opt, [&](Reference& r, const std::vector<double>& g) { r.adam(g, AdamWOptions(0.01), true); }, 0.03);
+  compare(
+      params, opt, [&](Reference& r, const std::vector<double>& g) { r.adam(g, AdamWOptions(0.01), true); },
+      0.03);
 }
 
 TEST(Optimizer, GroupsHaveTheirOwnOptions) {
   Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_(), c = ones({2}).requires_grad_();
-  SGD opt(std::vector<OptimizerParamGroup>{OptimizerParamGroup({a}), OptimizerParamGroup({b}, SGDOptions(0.5))}, SGDOptions(0.1));
+  SGD opt(
+      std::vector<OptimizerParamGroup>{OptimizerParamGroup({a}), OptimizerParamGroup({b}, SGDOptions(0.5))},
+      SGDOptions(0.1));
   opt.add_param_group(OptimizerParamGroup({c}, SGDOptions(0.25)));
   for (Tensor t : {a, b, c}) t.mutable_grad() = ones({2});
   opt.step();
@@ -169,13 +184,23 @@ TEST(Optimizer, StepCallsTheClosureWithRecordingOn) {
 
 TEST(Optimizer, WrongUseIsRefused) {
   Tensor w = ones({2}).requires_grad_();
-  EXPECT_EQ(error_of([&] { SGD({w, w}, SGDOptions(0.1)); }), "Optimizer: a parameter of shape [2] is listed twice");
-  EXPECT_EQ(error_of([&] { SGD({w * 2}, SGDOptions(0.1)); }).substr(0, 43), "Optimizer: can only optimise leaf tensors, ");
+  EXPECT_EQ(error_of([&] {
+              SGD({w, w}, SGDOptions(0.1));
+            }),
+            "Optimizer: a parameter of shape [2] is listed twice");
+  EXPECT_EQ(error_of([&] { SGD({w * 2}, SGDOptions(0.1)); }).substr(0, 43),
+            "Optimizer: can only optimise leaf tensors, ");
   EXPECT_EQ(error_of([&] { SGD({w}, SGDOptions(-1)); }), "SGD: expected lr >= 0, got -1");
-  EXPECT_EQ(error_of([&] { Adam({w}, AdamOptions().betas({1.0, 0.9})); }), "Adam: expected the first beta in [0, 1), got 1");
-  EXPECT_NE(error_of([&] { SGD({w}, SGDOptions(1).nesterov(true)); }).find("nesterov needs momentum"), std::string::npos);
-  EXPECT_NE(error_of([&] { SGD(std::vector<OptimizerParamGroup>{OptimizerParamGroup({w}, AdamOptions())}, SGDOptions(1)); })
-                .find("belong to another optimiser"), std::string::npos);
+  EXPECT_EQ(error_of([&] {
+              Adam({w}, AdamOptions().betas({1.0, 0.9}));
+            }),
+            "Adam: expected the first beta in [0, 1), got 1");
+  EXPECT_NE(error_of([&] { SGD({w}, SGDOptions(1).nesterov(true)); }).find("nesterov needs momentum"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              SGD(std::vector<OptimizerParamGroup>{OptimizerParamGroup({w}, AdamOptions())}, SGDOptions(1));
+            }).find("belong to another optimiser"),
+            std::string::npos);
 }
 
 TEST(Optimizer, ZeroGradDropsOrZeroes) {
@@ -207,7 +232,8 @@ TEST(Optimizer, ASavedStateContinuesBitExactly) {
   }
   second.load_state_dict(first.state_dict());
   EXPECT_EQ(static_cast<AdamWOptions&>(second.param_groups()[0].options()).amsgrad(), true);
-  const Tensor lr = second.param_groups()[0].options().lr_tensor(), moment = second.param_groups()[0].state()[1][0];
+  const Tensor lr = second.param_groups()[0].options().lr_tensor(),
+               moment = second.param_groups()[0].state()[1][0];
   second.load_state_dict(first.state_dict());
   EXPECT_TRUE(second.param_groups()[0].options().lr_tensor().is_same(lr));
   EXPECT_TRUE(second.param_groups()[0].state()[1][0].is_same(moment));
@@ -232,7 +258,8 @@ TEST(Optimizer, AStateThatDoesNotFitIsRefusedWithAllNames) {
   const std::string message = error_of([&] { opt.load_state_dict(dict); });
   EXPECT_NE(message.find("missing: state.0.0.exp_avg\n"), std::string::npos) << message;
   EXPECT_NE(message.find("unexpected: state.0.1.step"), std::string::npos) << message;
-  EXPECT_NE(message.find("wrong shape: state.0.0.exp_avg_sq: expected [2], got [3]"), std::string::npos) << message;
+  EXPECT_NE(message.find("wrong shape: state.0.0.exp_avg_sq: expected [2], got [3]"), std::string::npos)
+      << message;
   SGD other({w}, SGDOptions(0.1));
   EXPECT_THROW(other.load_state_dict(opt.state_dict()), ValueError);
 }
@@ -272,17 +299,23 @@ TEST(LRScheduler, EachFollowsItsFormula) {
     for (int e = 0; e <= 25; ++e) EXPECT_NEAR(got[size_t(e)], expected(e), 1e-15) << "epoch " << e;
     EXPECT_EQ(schedule->last_epoch(), 25);
   };
-  check([](Optimizer& o) { return std::make_unique<StepLR>(o, 10, 0.1); }, [](int e) { return 0.5 * std::pow(0.1, e / 10); });
-  check([](Optimizer& o) { return std::make_unique<ExponentialLR>(o, 0.9); }, [](int e) { return 0.5 * std::pow(0.9, e); });
+  check([](Optimizer& o) { return std::make_unique<StepLR>(o, 10, 0.1); },
+        [](int e) { return 0.5 * std::pow(0.1, e / 10); });
+  check([](Optimizer& o) { return std::make_unique<ExponentialLR>(o, 0.9); },
+        [](int e) { return 0.5 * std::pow(0.9, e); });
   check([](Optimizer& o) { return std::make_unique<CosineAnnealingLR>(o, 20, 0.1); },
         [](int e) { return 0.1 + 0.4 * (1 + std::cos(std::numbers::pi * e / 20)) / 2; });
-  check([](Optimizer& o) { return std::make_unique<LambdaLR>(o, [](int64_t e) { return 1.0 / double(e + 1); }); },
-        [](int e) { return 0.5 / (e + 1); });
-  check([](Optimizer& o) { return std::make_unique<LambdaLR>(o, cosine_with_warmup(5, 20, 0.1)); }, [](int e) {
-    if (e < 5) return 0.5 * (e + 1) / 5;
-    if (e >= 20) return 0.05;
-    return 0.5 * (0.1 + 0.9 * (1 + std::cos(std::numbers::pi * (e - 5) / 15)) / 2);
-  });
+  check(
+      [](Optimizer& o) {
+        return std::make_unique<LambdaLR>(o, [](int64_t e) { return 1.0 / double(e + 1); });
+      },
+      [](int e) { return 0.5 / (e + 1); });
+  check([](Optimizer& o) { return std::make_unique<LambdaLR>(o, cosine_with_warmup(5, 20, 0.1)); },
+        [](int e) {
+          if (e < 5) return 0.5 * (e + 1) / 5;
+          if (e >= 20) return 0.05;
+          return 0.5 * (0.1 + 0.9 * (1 + std::cos(std::numbers::pi * (e - 5) / 15)) / 2);
+        });
 }
 
 TEST(LRScheduler, WritesTheRateInPlaceAndResumes) {
@@ -304,7 +337,8 @@ TEST(LRScheduler, WritesTheRateInPlaceAndResumes) {
   EXPECT_EQ(rates(resumed, 5), rates(schedule, 5));
   StateDict broken = schedule.state_dict();
   broken.erase("last_epoch");
-  EXPECT_EQ(error_of([&] { resumed.load_state_dict(broken); }), "LRScheduler::load_state_dict: 'last_epoch' is missing");
+  EXPECT_EQ(error_of([&] { resumed.load_state_dict(broken); }),
+            "LRScheduler::load_state_dict: 'last_epoch' is missing");
 }
 
 }  // namespace
