@@ -237,7 +237,7 @@ Results kron(const Args& a) {
   while (y.dim() < n) y = y.unsqueeze(0);
   std::vector<int64_t> sizes;
   for (int64_t d = 0; d < n; ++d) {
-    sizes.push_back(x.size(d) * y.size(d));
+    sizes.push_back(x.size(2 * d) * y.size(2 * d));  // earlier dims are interleaved already
     x = x.unsqueeze(2 * d + 1);
     y = y.unsqueeze(2 * d);
   }
