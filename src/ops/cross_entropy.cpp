@@ -280,7 +280,7 @@ OP("_cross_entropy_forward(Tensor self, Tensor target, Tensor? weight, int reduc
   .shard = {"nll"}, .doc = "Loss of logits [rows, classes] against class indices, the rows' logsumexp and the divisor of mean.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100, 0.0); s(s.t({4, 5}), s.index({4}, 5), s.make({5}, range(0.5, 2), kFloat), 0, 2, 0.1); s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 2, -100, 0.3); } }),
 OP("_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, Tensor logsumexp, Tensor total_weight, int reduction, SymInt ignore_index, float label_smoothing) -> Tensor",
-  .types = any_types, .infer = infer_nll_backward, .kernels = {{Cpu, k_ce_backward}},
+  .types = any_types, .infer = infer_nll_backward, .kernels = {{Cpu, k_ce_backward}}, .non_differentiable = true,
   .shard = {"nll"}, .doc = "Gradient of _cross_entropy_forward in the logits.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { DType t = sum_type(s.dtype()); s(s.make({}, {}, t), s.t({4, 5}), s.index({4}, 5), std::nullopt, s.make({4}, range(3, 4), t), s.make({}, range(4, 4), t), 1, -100, 0.0); } }),
 OP("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",

@@ -254,7 +254,7 @@ OP("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float?
   .shard = {"norm-last"}, .doc = "input / sqrt(mean(input^2) + eps) * weight over the last dims; also the reciprocal root.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({3, 4}), std::vector<int64_t>{4}, s.t({4}), 1e-5); s(s.t({2, 3, 4}), std::vector<int64_t>{3, 4}, std::nullopt, std::nullopt); } }),
 OP("_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)",
-  .types = any_types, .infer = infer_rms_norm_backward, .kernels = {{Cpu, k_rms_norm_backward}},
+  .types = any_types, .infer = infer_rms_norm_backward, .kernels = {{Cpu, k_rms_norm_backward}}, .non_differentiable = true,
   .shard = {"norm-last-bwd"}, .doc = "Gradients of _fused_rms_norm in input and weight, as the mask asks.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({3, 4}), s.t({3, 4}), std::vector<int64_t>{4}, s.make({3, 1}, {}, stat_type(s.dtype())), s.t({4}), std::vector<bool>{true, true}); }),
 OP("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",

@@ -131,7 +131,7 @@ OP("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=N
       double nan = a.has(1) ? a.number(1) : 0, pos = a.has(2) ? a.number(2) : most, neg = a.has(3) ? a.number(3) : -most;
       if (t.is_complex()) return view_as_complex(_nan_to_num(view_as_real(t.resolve_conj()), nan, pos, neg));
       return _nan_to_num(t, nan, pos, neg); },
-  .shard = Shard::pointwise(), .doc = "self with NaN and the infinities replaced (by default by 0 and the largest finite values).",
+  .shard = {"pw-allP"}, .doc = "self with NaN and the infinities replaced (by default by 0 and the largest finite values).",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); s.unary({{3}}, {}, 1.0, 2.0, -2.0); }),
 OP("_nan_to_num(Tensor self, float nan, float posinf, float neginf) -> Tensor",
   .types = float_same,

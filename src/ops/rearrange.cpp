@@ -385,7 +385,7 @@ OP("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
         }
       }
       c.out_view(0, 0, sizes, strides, offset, to); },
-  .shard = Shard::view(), .doc = "The same bytes as another dtype; the last dim grows or shrinks with the element size. Carries no gradient.",
+  .non_differentiable = true, .shard = Shard::view(), .doc = "The same bytes as another dtype; the last dim grows or shrinks with the element size. Carries no gradient.",
   .samples = [](SampleGen& s) { if (s.dtype() == kFloat) s(s.t({3, 4}), kInt); }),
 };
 

@@ -61,10 +61,12 @@ TEST_P(TracedSuite, CompiledAgreesWithEager) {
 TEST_P(TracedSuite, CompiledBackwardAgreesWithEager) {
   for_each_case(GetParam(), types::bit(kFloat32) | types::bit(kComplex64), [](const OpCase& c) {
     if (needs_data(c) || has_generator(c) || c.op->def->non_differentiable || differentiable_positions(c.args).empty()) return;
+    // igamma has no derivative in its first argument.
+    const bool without_first = c.op->name.find("gammainc") != std::string::npos || c.op->name.starts_with("igamma");
     auto step = [&](const variable_list& in) {
       variable_list leaves = in, wrt, roots, seeds;
       for (auto& t : leaves)
-        if (t.is_floating_point() || t.is_complex()) wrt.push_back(t = t.detach().requires_grad_());
+        if ((t.is_floating_point() || t.is_complex()) && !(without_first && &t == &leaves[0])) wrt.push_back(t = t.detach().requires_grad_());
       for (auto& t : defined(flat(run(*c.op, with_tensors(c.args, leaves)))))
         if (t.requires_grad()) {
           roots.push_back(t);
