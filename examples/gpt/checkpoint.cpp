@@ -1,5 +1,7 @@
 #include "checkpoint.h"
 
+#include <cstdio>
+
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
 #include "vesta/serialize.h"
@@ -14,8 +16,10 @@ void save_checkpoint(const std::string& dir, Model& model, optim::Optimizer& opt
   TensorMap tensors;
   for (auto& item : model->state_dict()) tensors["model." + item.key()] = item.value().detach();
   for (auto& item : optimizer.state_dict()) tensors["optimizer." + item.key()] = item.value().detach();
+  char lr[32];
+  std::snprintf(lr, sizeof lr, "%.17g", info.lr);  // read back to the same bits
   save_safetensors(checkpoint_path(dir), tensors,
-                   {{"step", std::to_string(info.step)}, {"seed", std::to_string(info.seed)}, {"lr", std::to_string(info.lr)},
+                   {{"step", std::to_string(info.step)}, {"seed", std::to_string(info.seed)}, {"lr", lr},
                     {"size", info.config.size}, {"dtype", info.config.bf16 ? "bf16" : "fp32"}, {"text", info.text},
                     {"batch", std::to_string(info.config.batch)}});
 }
