@@ -67,6 +67,8 @@ Call make_call(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, c
   a.type = cpu::elem_of(q.dtype());
   a.batch = q.size(0), a.heads = q.size(1), a.kv_heads = k.size(1);
   a.q_len = q.size(2), a.k_len = k.size(2), a.dim = q.size(3), a.value_dim = v.size(3);
+  // 0 key heads would mean "as many as query heads" to the kernel.
+  VESTA_CHECK(a.heads == 0 || a.kv_heads > 0, "scaled_dot_product_attention: expected key heads for ", a.heads, " query heads, got none");
   a.scale = scale;
   a.causal = causal;
   a.q = c.q.data_ptr(), a.k = c.k.data_ptr(), a.v = c.v.data_ptr();
@@ -82,6 +84,7 @@ Call make_call(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, c
 }
 void k_flash(const KernelCtx& k) {
   Call c = make_call(k.tensor(0), k.tensor(1), k.tensor(2), k.flag(4), k.tensor(5), scale_of(k, 6, k.tensor(0).size(3)));
+  if (k.out(0).numel() == 0) return;
   c.args.out_strides = strides_of(k.out(0));
   cpu::attention_forward(c.args, k.out(0).data_ptr(), k.out(1).data_ptr());
 }
@@ -92,6 +95,10 @@ void infer_flash_backward(InferCtx& c) {
 }
 void k_flash_backward(const KernelCtx& k) {
   Call c = make_call(k.tensor(1), k.tensor(2), k.tensor(3), k.flag(7), k.tensor(8), scale_of(k, 9, k.tensor(1).size(3)));
+  if (k.tensor(1).numel() == 0 || k.tensor(2).numel() == 0 || k.tensor(3).numel() == 0) {  // nothing was attended to
+    for (int j = 0; j < 3; ++j) k.out(j).zero_();
+    return;
+  }
   Tensor dy = unit_rows(k.tensor(0).to(c.q.dtype())), out = unit_rows(k.tensor(4)), lse = k.tensor(5).contiguous();
   c.args.out_strides = strides_of(out);
   cpu::AttentionGrads g;
