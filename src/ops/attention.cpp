@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/copy.h"
 #include "ops/infer.h"
 #include "vesta/op.h"
 
@@ -67,6 +68,8 @@ Call make_call(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, c
   a.type = cpu::elem_of(q.dtype());
   a.batch = q.size(0), a.heads = q.size(1), a.kv_heads = k.size(1);
   a.q_len = q.size(2), a.k_len = k.size(2), a.dim = q.size(3), a.value_dim = v.size(3);
+  // 0 key heads would mean "as many as query heads" to the kernel.
+  VESTA_CHECK(a.heads == 0 || a.kv_heads > 0, "scaled_dot_product_attention: expected key heads for ", a.heads, " query heads, got none");
   a.scale = scale;
   a.causal = causal;
   a.q = c.q.data_ptr(), a.k = c.k.data_ptr(), a.v = c.v.data_ptr();
@@ -81,17 +84,32 @@ Call make_call(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, c
   return c;
 }
 void k_flash(const KernelCtx& k) {
+  if (k.tensor(0).numel() == 0) return;  // no query
   Call c = make_call(k.tensor(0), k.tensor(1), k.tensor(2), k.flag(4), k.tensor(5), scale_of(k, 6, k.tensor(0).size(3)));
+  if (k.out(0).numel() == 0) return;
   c.args.out_strides = strides_of(k.out(0));
   cpu::attention_forward(c.args, k.out(0).data_ptr(), k.out(1).data_ptr());
 }
 void infer_flash_backward(InferCtx& c) {
   check_dropout(c, 6);
   check_qkv(c, 1, 8);
+  auto q = c.sizes(1);
+  SymInt rows[] = {q[0], q[1], q[2], c.sizes(3)[3]};
+  VESTA_CHECK(c.sizes(0) == ArrayRef<SymInt>(rows) && c.sizes(4) == ArrayRef<SymInt>(rows) && c.sizes(5) == ArrayRef<SymInt>(rows, 3), c.name(),
+              ": grad_out, out or logsumexp do not have the forward pass's shapes");
+  VESTA_CHECK_AS(TypeError, c.dtype_of(4) == c.dtype_of(1) && c.dtype_of(5) == stat_type(c.dtype_of(1)), c.name(), ": out or logsumexp have another dtype than the forward pass gives");
   for (int j = 0; j < 3; ++j) out_heads(c, j, c.sizes(1 + j), c.sizes(1 + j)[3], c.dtype_of(1));
 }
 void k_flash_backward(const KernelCtx& k) {
+  if (k.tensor(1).numel() == 0) {
+    for (int j = 0; j < 3; ++j) cpu::fill_elements(k.out(j), 0);
+    return;
+  }
   Call c = make_call(k.tensor(1), k.tensor(2), k.tensor(3), k.flag(7), k.tensor(8), scale_of(k, 9, k.tensor(1).size(3)));
+  if (k.tensor(1).numel() == 0 || k.tensor(2).numel() == 0 || k.tensor(3).numel() == 0) {  // nothing was attended to
+    for (int j = 0; j < 3; ++j) k.out(j).zero_();
+    return;
+  }
   Tensor dy = unit_rows(k.tensor(0).to(c.q.dtype())), out = unit_rows(k.tensor(4)), lse = k.tensor(5).contiguous();
   c.args.out_strides = strides_of(out);
   cpu::AttentionGrads g;
@@ -134,20 +152,20 @@ std::vector<Tensor> composed_backward(const Tensor& dy_in, const Tensor& q, cons
   Tensor k = repeat_heads(k_in, heads).to(t), v = repeat_heads(v_in, heads).to(t), dy = dy_in.to(t);
   Tensor p = probabilities(q, k, mask, causal, scale);
   Tensor dp = matmul(dy, v.transpose(-2, -1));
-  Tensor ds = p * (dp - (dp * p).sum({-1}, true)) * scale;
+  Tensor dscores = p * (dp - (dp * p).sum({-1}, true)), ds = dscores * scale;
   auto fold = [&](const Tensor& d, const Tensor& like) {
     if (d.size(1) == like.size(1)) return d.to(like.dtype());
     return d.reshape({d.size(0), like.size(1), heads / like.size(1), d.size(2), d.size(3)}).sum({2}).to(like.dtype());
   };
-  return {matmul(ds, k).to(q.dtype()), fold(matmul(ds.transpose(-2, -1), q.to(t)), k_in), fold(matmul(p.transpose(-2, -1), dy), v_in)};
+  return {matmul(ds, k).to(q.dtype()), fold(matmul(ds.transpose(-2, -1), q.to(t)), k_in), fold(matmul(p.transpose(-2, -1), dy), v_in), dscores};
 }
 
 int vjp_flash(const Grad& g) {
   if (!g.dy().defined()) return 0;
-  if (g.create_graph()) {
+  if (g.create_graph() || g.needs(5)) {  // a mask's gradient is that of the whole matrix of scores
     double scale = scale_of(g, 6, g.sizes(0)[3]);
     auto r = composed_backward(g.dy(), g.in(0), g.in(1), g.in(2), g.in(5), g.flag(4), scale);
-    return grads(G(0) { return r[0]; }, G(1) { return r[1]; }, G(2) { return r[2]; });
+    return grads(G(0) { return r[0]; }, G(1) { return r[1]; }, G(2) { return r[2]; }, G(5) { return r[3]; });
   }
   std::optional<double> scale;
   if (g.has(6)) scale = g.number(6);
@@ -186,7 +204,7 @@ Results sdpa(const Args& a) {
     same = k.size(d) == v.size(d) && (heads ? k.size(d) > 0 && q.size(d) % k.size(d) == 0 : q.size(d) == k.size(d));
   }
   bool dims = q.size(-1) >= 1 && q.size(-1) <= kMaxHeadDim && v.size(-1) >= 1 && v.size(-1) <= kMaxHeadDim && q.size(-1) == k.size(-1) && k.size(-2) == v.size(-2);
-  bool mask_fits = !mask.defined() || (mask.dim() >= 2 && mask.dim() <= q.dim() && !mask.requires_grad());
+  bool mask_fits = !mask.defined() || (mask.dim() >= 2 && mask.dim() <= q.dim());
   if (same && dims && mask_fits && dropout_p == 0) {
     std::optional<double> scale;
     if (a.has(6)) scale = a.number(6);
@@ -202,7 +220,7 @@ constexpr OpDef table[] = {
 OP("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor)",
   .types = any_types, .infer = infer_flash, .kernels = {{Cpu, k_flash}},
   .save = {in(0), in(1), in(2), in(5), out(0), out(1)}, .vjp = vjp_flash, .non_diff_outputs = 2,
-  .shard = {"sdpa"}, .doc = "Attention of [batch, heads, length, dim] without the matrix of scores; also the logsumexp of each query. The mask gets no gradient.",
+  .shard = {"sdpa"}, .doc = "Attention of [batch, heads, length, dim] without the matrix of scores; also the logsumexp of each query.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({2, 2, 3, 4}), s.t({2, 2, 5, 4}), s.t({2, 2, 5, 4})); s(s.t({1, 4, 3, 2}), s.t({1, 2, 3, 2}), s.t({1, 2, 3, 3}), 0.0, true); s(s.t({1, 1, 3, 2}), s.t({1, 1, 4, 2}), s.t({1, 1, 4, 2}), 0.0, false, s.mask({3, 4}), 0.3); } }),
 OP("_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor, Tensor)",
   .types = any_types, .infer = infer_flash_backward, .kernels = {{Cpu, k_flash_backward}}, .non_differentiable = true,

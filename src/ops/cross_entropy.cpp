@@ -75,6 +75,17 @@ void k_ce(const KernelCtx& k) {
   cpu::cross_entropy_forward(c.args, loss.data_ptr(), k.out(1).data_ptr(), k.out(2).data_ptr());
   if (narrow) cpu::copy_elements(k.out(0), loss);
 }
+void infer_ce_backward(InferCtx& c) {
+  check_float(c, c.dtype_of(1));
+  check_target_type(c, c.tensor(2));
+  VESTA_CHECK(c.dim(1) == 2 && c.dim(2) == 1 && c.sizes(1)[0] == c.sizes(2)[0], c.name(), ": expected logits [rows, classes] and as many targets as rows");
+  if (c.has(3)) VESTA_CHECK(c.dim(3) == 1 && c.sizes(3)[0] == c.sizes(1)[1], c.name(), ": expected one weight per class");
+  SymInt rows = c.sizes(1)[0];
+  bool per_row = reduction_of(c, 6) == None;
+  VESTA_CHECK(per_row ? c.dim(0) == 1 && c.sizes(0)[0] == rows : c.dim(0) == 0, c.name(), ": grad_output does not have the loss's shape");
+  VESTA_CHECK(c.dim(4) == 1 && c.sizes(4)[0] == rows && c.dim(5) == 0, c.name(), ": expected a logsumexp per row and one total weight");
+  c.out(0, c.sizes(1), c.dtype_of(1), c.tensor(1).device());
+}
 void k_ce_backward(const KernelCtx& k) {
   CeCall c = ce_call(k, k.tensor(1), k.tensor(2), k.tensor(3), 6);
   DType acc = sum_type(c.logits.dtype());
@@ -189,7 +200,14 @@ void k_nll(const KernelCtx& k) {
   });
   if (r == None && x.dim() > 1) cpu::fill_elements(k.out(1), 0);  // as PyTorch: nothing is divided
 }
-void infer_nll_backward(InferCtx& c) { c.out(0, c.sizes(1), c.dtype_of(1), c.tensor(1).device()); }
+void infer_nll_backward(InferCtx& c) {
+  check_float(c, c.dtype_of(1));
+  check_target_type(c, c.tensor(2));
+  VESTA_CHECK(c.dim(1) == 1 || c.dim(1) == 2 || c.dim(1) == 4, c.name(), ": expected an input with 1, 2 or 4 dims, got ", c.dim(1));
+  if (c.has(3)) VESTA_CHECK(c.dim(3) == 1 && c.sizes(3)[0] == c.sizes(1)[c.dim(1) > 1 ? 1 : 0], c.name(), ": expected one weight per class");
+  VESTA_CHECK(c.dim(6) == 0 || (c.dim(6) == 1 && c.sizes(6)[0] == 1), c.name(), ": expected one total weight");
+  c.out(0, c.sizes(1), c.dtype_of(1), c.tensor(1).device());
+}
 void k_nll_backward(const KernelCtx& k) {
   const Tensor& self = k.tensor(1);
   Tensor dy = k.tensor(0).to(self.dtype()).contiguous(), target = k.tensor(2).to(kLong).contiguous(), weight = k.tensor(3), total = k.tensor(6).to(self.dtype()).contiguous();
@@ -278,9 +296,9 @@ OP("_cross_entropy_forward(Tensor self, Tensor target, Tensor? weight, int reduc
       return _cross_entropy_backward(g.dy(), g.in(0), g.in(1), g.in(2), g.out(1), g.out(2), g.integer(3), g.integer(4), g.number(5)); }); },
   .non_diff_outputs = 6,
   .shard = {"nll"}, .doc = "Loss of logits [rows, classes] against class indices, the rows' logsumexp and the divisor of mean.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100, 0.0); s(s.t({4, 5}), s.index({4}, 5), s.make({5}, range(0.5, 2), kFloat), 0, 2, 0.1); s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 2, -100, 0.3); } }),
+  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100, 0.0); s(s.t({4, 5}), s.index({4}, 5), s.dtype() == kDouble ? Tensor() : s.make({5}, range(0.5, 2), kFloat), 0, 2, 0.1); s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 2, -100, 0.3); } }),
 OP("_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, Tensor logsumexp, Tensor total_weight, int reduction, SymInt ignore_index, float label_smoothing) -> Tensor",
-  .types = any_types, .infer = infer_nll_backward, .kernels = {{Cpu, k_ce_backward}}, .non_differentiable = true,
+  .types = any_types, .infer = infer_ce_backward, .kernels = {{Cpu, k_ce_backward}}, .non_differentiable = true,
   .shard = {"nll"}, .doc = "Gradient of _cross_entropy_forward in the logits.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { DType t = sum_type(s.dtype()); s(s.make({}, {}, t), s.t({4, 5}), s.index({4}, 5), std::nullopt, s.make({4}, range(3, 4), t), s.make({}, range(4, 4), t), 1, -100, 0.0); } }),
 OP("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
@@ -291,12 +309,12 @@ OP("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, 
   .forms = Out, .types = any_types, .infer = [](InferCtx& c) { infer_nll(c, false); }, .kernels = {{Cpu, k_nll}},
   .save = {in(0), in(1), in(2), out(1)}, .vjp = [](const Grad& g) { return vjp_nll(g, false); }, .non_diff_outputs = 2,
   .shard = {"nll"}, .doc = "-weight[target] * self[row, target], reduced; also the sum of the weights.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100); s(s.t({4, 5}), s.index({4}, 5), s.make({5}, range(0.5, 2), s.dtype() == kDouble ? kFloat : s.dtype()), 0, 2); s(s.t({5}), s.index({}, 5), std::nullopt, 2, -100); } }),
+  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100); s(s.t({4, 5}), s.index({4}, 5), s.dtype() == kDouble ? Tensor() : s.t({5}, range(0.5, 2)), 0, 2); s(s.t({5}), s.index({}, 5), std::nullopt, 2, -100); } }),
 OP("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
   .forms = Out, .types = any_types, .infer = infer_nll_backward, .kernels = {{Cpu, k_nll_backward}},
   .save = {in(2), in(3)}, .vjp = [](const Grad& g) { return vjp_nll_backward(g, false); },
   .shard = {"nll"}, .doc = "Gradient of nll_loss_forward in self.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({}), s.t({4, 5}), s.index({4}, 5), std::nullopt, 1, -100, s.make({}, range(4, 4), s.dtype() == kDouble ? kFloat : s.dtype())); }),
+  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({}), s.t({4, 5}), s.index({4}, 5), std::nullopt, 2, -100, s.t({}, range(4, 4))); }),
 OP("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor",
   .forms = Out, .types = any_types,
   .decompose = [](const Args& a) -> Results { return std::get<0>(nll_loss_forward(a.tensor(0), a.tensor(1), a.tensor(2), a.integer(3), a.integer(4))); },
@@ -311,7 +329,7 @@ OP("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? 
   .forms = Out, .types = any_types, .infer = infer_nll_backward, .kernels = {{Cpu, k_nll_backward}},
   .save = {in(2), in(3)}, .vjp = [](const Grad& g) { return vjp_nll_backward(g, true); },
   .shard = {"nll"}, .doc = "Gradient of nll_loss2d_forward in self.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({}), s.t({2, 5, 2, 3}), s.index({2, 2, 3}, 5), std::nullopt, 1, -100, s.make({}, range(12, 12), s.dtype() == kDouble ? kFloat : s.dtype())); }),
+  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({}), s.t({2, 5, 2, 3}), s.index({2, 2, 3}, 5), std::nullopt, 2, -100, s.t({}, range(12, 12))); }),
 OP("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor",
   .forms = Out, .types = any_types,
   .decompose = [](const Args& a) -> Results { return std::get<0>(nll_loss2d_forward(a.tensor(0), a.tensor(1), a.tensor(2), a.integer(3), a.integer(4))); },

@@ -34,6 +34,9 @@ Tensor contract_pair(Tensor left, Tensor right, const std::vector<bool>& summed)
       ro.push_back(d), nr *= right.size(d);
     }
   }
+  DType type = left.dtype();
+  if ((type == kHalf || type == kBFloat16) && !(left_only.empty() && right_only.empty()))  // rounded once, at the end
+    left = left.to(kFloat), right = right.to(kFloat);
   if (!left_only.empty()) left = left.sum(left_only, true, left.dtype());
   if (!right_only.empty()) right = right.sum(right_only, true, right.dtype());
   auto order = [](std::initializer_list<const std::vector<int64_t>*> parts) {
@@ -50,7 +53,7 @@ Tensor contract_pair(Tensor left, Tensor right, const std::vector<bool>& summed)
   sizes.insert(sizes.end(), sum.size(), 1);
   std::vector<int64_t> back(static_cast<size_t>(n));
   for (size_t k = 0; k < result.size(); ++k) back[size_t(result[k])] = int64_t(k);
-  return bmm(a, b).reshape(sizes).permute(back);
+  return bmm(a, b).reshape(sizes).permute(back).to(type);
 }
 
 constexpr int kEllipsis = 52;  // labels: a-z, A-Z, then the dims behind "..."

@@ -212,7 +212,7 @@ OP("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tenso
   .decompose = [](const Args& a) -> Results {
       const Tensor &dy = a.tensor(0), &x = a.tensor(1), &y = a.tensor(3);
       int64_t d = wrap_dim(a, a.integer(2), x.dim());
-      if (x.dim() == 0) return dy.clone();
+      if (x.numel() <= 1) return dy.clone();
       if ((x == 0).any().item().toBool()) return cumprod_gradient_differentiable(dy, x, d);
       return reverse_cumsum(dy * y.conj(), d) / x.conj(); },
   .shard = {"scan"}, .doc = "Gradient of cumprod; exact where the input has zeros.",

@@ -54,14 +54,14 @@ void k_linspace(const KernelCtx& k) {
     default: break;
   }
   auto rounded = [t = out.dtype()](std::complex<double> v) -> std::complex<double> {
-    // Half types: bounds and step are values of the type, as upstream has it.
+    // Half types: bounds, step and multiples of it are values of the type, as upstream has it.
     if (t == kBFloat16) return double(float(BFloat16(float(v.real()))));
     if (t == kHalf) return double(float(Half(float(v.real()))));
     return v;
   };
   std::complex<double> lo = rounded(k.scalar(0).toComplexDouble()), hi = rounded(k.scalar(1).toComplexDouble()), step = rounded((hi - lo) / double(n - 1));
   // From both ends, so that the last value is exactly `end`.
-  auto at = [&](int64_t i) { return i < n / 2 ? lo + step * double(i) : hi - step * double(n - 1 - i); };
+  auto at = [&](int64_t i) { return i < n / 2 ? lo + rounded(step * double(i)) : hi - rounded(step * double(n - 1 - i)); };
   if (is_complex(out.dtype())) {
     Tensor t = empty_cpu(out.sizes(), kComplexDouble);
     for (int64_t i = 0; i < n; ++i) t.data_ptr<std::complex<double>>()[i] = at(i);
