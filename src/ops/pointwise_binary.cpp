@@ -1,4 +1,5 @@
 // Pointwise operators of two tensors, or of a tensor and a number: arithmetic, comparison, logic, extrema.
+#include "core/promotion.h"
 #include "vesta/op.h"
 
 namespace vesta {
@@ -8,6 +9,17 @@ using namespace op_block;
 
 constexpr TypeRule compare_types = all_types.to(ResultType::Bool);
 constexpr TypeRule order_types = real_bool_types.to(ResultType::Bool);
+
+// PyTorch's in-place powers are rows of their own, pow_.Scalar and pow_.Tensor.
+template <class Power>
+Tensor write_power(const Args& a, Power power) {
+  Tensor self = a.tensor(0);
+  Tensor r = power(self.requires_grad() ? self.clone() : self);  // the gradient reads the old values
+  VESTA_CHECK_AS(TypeError, can_cast(r.dtype(), self.dtype()), a.name(), ": result type ", to_string(r.dtype()),
+                 " can't be cast to the desired output type ", to_string(self.dtype()));
+  VESTA_CHECK(r.sizes() == self.sizes(), a.name(), ": the result has another shape than self");
+  return self.copy_(r);
+}
 
 constexpr OpDef table[] = {
 // ---- arithmetic ----
@@ -128,7 +140,7 @@ OP("remainder.Scalar(Tensor self, Scalar other) -> Tensor",
   .samples = [](SampleGen& s) { if (s.dtype() != kBool && !is_complex(s.dtype())) s.unary(s.shapes(), {}, Scalar(3)); }),
 
 OP("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-  .forms   = InPlace | Out,
+  .forms   = Out,
   .types   = number_types,
   .scalar  = SCALAR_FOR(Floats | Ints | Complexes, pow_(x, y)),
   .save    = {in(0), in(1), out(0).if_needs(1)},
@@ -143,7 +155,7 @@ OP("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
   .samples = [](SampleGen& s) { s.binary(range(0.5, 3), range(0, 3)); }),
 
 OP("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-  .forms   = InPlace | Out,
+  .forms   = Out,
   .types   = {types::kAnyMask, Promote::Types},
   .promote_scalars = "exponent",
   // Small powers are products: several times faster than pow_, at most an ulp apart. Halves are not roots: those differ
@@ -171,6 +183,20 @@ OP("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
   .doc     = "self to the power of a number.",
   .samples = [](SampleGen& s) { for (double e : {2.0, -1.0, 1.7}) if (!is_integral(s.dtype(), true)) s.unary(s.shapes(), range(0.5, 3), Scalar(e));
                                 s.unary(s.shapes(), range(0.5, 3), Scalar(3)); }),
+
+OP("pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+  .types   = any_types,
+  .decompose = [](const Args& a) -> Results { return write_power(a, [&](const Tensor& x) { return pow(x, a.scalar(1)); }); },
+  .shard   = Shard::pointwise(),
+  .doc     = "self to the power of a number, in place.",
+  .samples = [](SampleGen& s) { if (s.dtype() != kBool) s.unary(s.shapes(), range(0.5, 3), Scalar(3)); }),
+
+OP("pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
+  .types   = any_types,
+  .decompose = [](const Args& a) -> Results { return write_power(a, [&](const Tensor& x) { return pow(x, a.tensor(1)); }); },
+  .shard   = Shard::pointwise(),
+  .doc     = "self to the power exponent, in place.",
+  .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({3, 4}, range(0.5, 3)), s.t({4}, range(0, 3))); }),
 
 OP("_pow_number(Tensor self, Scalar exponent) -> Tensor",
   .types   = number_types,

@@ -119,7 +119,7 @@ OP("where(Tensor condition) -> Tensor[]",
   .decompose = [](const Args& a) -> Results {
       Tensor c = a.tensor(0).dim() == 0 ? a.tensor(0).unsqueeze(0) : a.tensor(0);
       return nonzero(c).unbind(1); },
-  .dynamic_out = true, .non_differentiable = true, .shard = Shard::pointwise(), .doc = "Indices of the nonzero elements, one tensor per dim.",
+  .dynamic_out = true, .shard = Shard::pointwise(), .doc = "Indices of the nonzero elements, one tensor per dim.",
   .samples = [](SampleGen& s) { s(s.mask({3, 4})); s(s.mask({})); }),
 
 // ---- clamp ----

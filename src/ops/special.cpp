@@ -329,7 +329,10 @@ OP("polygamma(int n, Tensor self) -> Tensor",
   .samples = [](SampleGen& s) { for (int n : {0, 1, 2}) s(n, s.t({3, 4}, range(1, 3))); s(1, s.t({}, range(1, 3))); }),
 OP("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
   .types = float_types,
-  .decompose = [](const Args& a) -> Results { Tensor self = a.tensor(0); return self.copy_(polygamma(a.integer(1), self.clone())); },
+  .decompose = [](const Args& a) -> Results { 
+      Tensor self = a.tensor(0);
+      VESTA_CHECK_AS(TypeError, is_floating_point(self.dtype()), "polygamma_: does not take ", dtype_name(self.dtype()), " tensors");
+      return self.copy_(polygamma(a.integer(1), self.clone())); },
   .shard = Shard::pointwise(), .doc = "polygamma, written to self.",
   .samples = [](SampleGen& s) { if (!is_integral(s.dtype(), true)) s(s.t({3, 4}, range(1, 3)), 1); }),
 OP("special_polygamma(int n, Tensor self) -> Tensor",

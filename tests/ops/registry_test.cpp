@@ -129,7 +129,6 @@ std::string without_alias_names(std::string text) {
     bool writes = text.substr(open, close - open).find('!') != std::string::npos;
     text.replace(open, close - open + 1, writes ? "(a!)" : "(a)");
   }
-  for (size_t at; (at = text.find("SymInt")) != std::string::npos;) text.replace(at, 6, "int");
   return text;
 }
 
