@@ -1,7 +1,7 @@
 // ns per element of the scalar prelude's functions in a plain contiguous loop over arrays in L1, one core.
 // Shows whether the compiler vectorised a text: a scalar loop is 5-20 times slower than its neighbours. Compile it
 // once per CPU level with the flags of cmake/VestaFlags.cmake; `prelude_bench [filter] [level-name]` prints JSON lines.
-#include "kernels/templates/cpp/prelude.h"
+#include "vesta/scalar/prelude.h"
 
 #include <chrono>
 #include <cstdio>

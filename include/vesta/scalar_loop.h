@@ -1,9 +1,54 @@
 #pragma once
-// The one loop that every scalar text is compiled into, per compute type; included by scalar_text.h in loop builds.
+// The one loop that every scalar text is compiled into, per compute type; scalar_text.h includes it in loop builds.
+// Contiguous elements of one compute type only: conversion, broadcasting and threads are the driver's business.
 #include <type_traits>
 #include <utility>
 
+#include "vesta/scalar/prelude.h"
+#include "vesta/scalar_def.h"
+
 namespace vesta::scalar {
+
+// Two results of one text.
+template <class A, class B>
+struct Two {
+  A first;
+  B second;
+};
+template <class A, class B>
+inline Two<A, B> two_(A a, B b) { return {a, b}; }
+
+template <class T>
+struct RealOf { using type = void; };
+template <class R>
+struct RealOf<cplx<R>> { using type = R; };
+
+template <class T>
+inline T attr_as(const ScalarAttr& a) {
+  using R = typename RealOf<T>::type;
+  if constexpr (!std::is_void_v<R>)
+    return T{R(a.re), R(a.im)};
+  else if constexpr (std::is_integral_v<T>)
+    return T(a.i);
+  else
+    return T(a.re);
+}
+template <class R>
+struct IsTwo { static constexpr bool value = false; };
+template <class A, class B>
+struct IsTwo<Two<A, B>> { static constexpr bool value = true; };
+
+// Type stored for a result: comparisons give bool, stored as u8; integer arithmetic returns to its compute type.
+template <class R, class T>
+struct StoredType {
+  // `a & b` of two conditions is an int: it would be stored as T where a u8 is expected. Write bool(a & b).
+  static_assert(!(std::is_floating_point_v<T> && std::is_integral_v<R>), "a scalar text gives an int where a bool was meant");
+  using type = T;
+};
+template <class T>
+struct StoredType<bool, T> { using type = uint8_t; };
+template <class R>
+struct StoredType<R, cplx<R>> { using type = R; };
 
 template <class F, class T, int kInputs, int kAttrs, size_t... I>
 void run_loop(const void* const* in, void* const* out, int64_t n, const ScalarAttr* attrs, std::index_sequence<I...>) {
@@ -44,12 +89,7 @@ void loop_entry(const void* const* in, void* const* out, int64_t n, const Scalar
 
 template <ScalarClass kClasses, int kInputs, int kAttrs, class F>
 constexpr ScalarDef make_def(const char* text, const char* attrs, F) {
-  ScalarDef d;
-  for (int c = 0; c < 4; ++c)
-    if (kClasses >> c & 1) d.text[c] = text;
-  d.attrs = attrs;
-  d.classes = kClasses;
-  d.num_inputs = kInputs;
+  ScalarDef d = text_def(kClasses, kInputs, text, attrs);
   if constexpr (kClasses & Floats) {
     d.loops.loop[int(ComputeType::F32)] = loop_entry<F, float, kInputs, kAttrs>;
     d.loops.loop[int(ComputeType::F64)] = loop_entry<F, double, kInputs, kAttrs>;

@@ -1,6 +1,7 @@
 // Turns op blocks into the table that `call` reads.
 #include "core/registry.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -108,6 +109,9 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
     op.eager = registry().hooks.pointwise, op.direct_types = direct_types(op);
   else
     op.eager = choose_eager(op);
+  bool needs_loops = op.eager == registry().hooks.pointwise;
+  VESTA_CHECK(!needs_loops || std::any_of(op.loops, op.loops + kNumComputeTypes, [](ScalarLoop f) { return f; }), op.name,
+              ": the scalar text was compiled without loops: define VESTA_OP_LOOPS before including vesta/op.h");
   bool defined = def.scalar.classes || def.kernels.find(DeviceType::CPU) || def.decompose || (op.returns_view && def.infer);
   VESTA_CHECK(defined && op.eager, op.name, ": the block needs a scalar text, a kernel, a decomposition or a view inference");
 }

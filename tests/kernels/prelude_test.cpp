@@ -1,7 +1,7 @@
 // The scalar prelude against long double references: accuracy at every CPU level on uniform, log-uniform and special
 // arguments, equal bits on the levels with FMA, exact integer and conversion semantics, complex functions.
 // The bounds below are those of docs/scalar.md.
-#include "kernels/templates/cpp/prelude.h"
+#include "vesta/scalar/prelude.h"
 
 #include <complex>
 #include <limits>

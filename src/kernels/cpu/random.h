@@ -1,5 +1,5 @@
 #pragma once
-// Random numbers on the CPU: fills contiguous arrays from a Philox stream (kernels/templates/cpp/prelude_random.h holds
+// Random numbers on the CPU: fills contiguous arrays from a Philox stream (vesta/scalar/prelude_random.h holds
 // the layout). Element i depends on (seed, call, i) alone, so the thread count changes nothing. The ISA levels give the
 // same words and uniforms; numbers made with logarithms may differ in the last bits between levels with and without FMA.
 #include <cstdint>

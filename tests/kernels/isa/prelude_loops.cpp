@@ -1,7 +1,7 @@
 // Compiled once per CPU level with the kernels' flags; see kernels/prelude_loops.h.
 #include "kernels/prelude_loops.h"
 
-#include "kernels/templates/cpp/prelude.h"
+#include "vesta/scalar/prelude.h"
 
 namespace vesta::cpu::VESTA_ISA {
 namespace {

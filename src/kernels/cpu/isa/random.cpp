@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "kernels/templates/cpp/prelude.h"
+#include "vesta/scalar/prelude.h"
 
-#include "kernels/templates/cpp/prelude_random.h"
+#include "vesta/scalar/prelude_random.h"
 
 namespace vesta::cpu::VESTA_ISA {
 namespace {

@@ -93,19 +93,19 @@ VESTA_FN double round_(double x) { return __builtin_rint(x); }
 #pragma clang diagnostic ignored "-Wbitwise-instead-of-logical"  // & and | keep conditions branch-free
 #endif
 
-#include "kernels/templates/cpp/prelude_basic.h"
-#include "kernels/templates/cpp/prelude_int.h"
+#include "vesta/scalar/prelude_basic.h"
+#include "vesta/scalar/prelude_int.h"
 
-#include "kernels/templates/cpp/prelude_exp.h"
+#include "vesta/scalar/prelude_exp.h"
 
-#include "kernels/templates/cpp/prelude_pow.h"
-#include "kernels/templates/cpp/prelude_trig.h"
+#include "vesta/scalar/prelude_pow.h"
+#include "vesta/scalar/prelude_trig.h"
 
-#include "kernels/templates/cpp/prelude_erf.h"
-#include "kernels/templates/cpp/prelude_normal.h"
-#include "kernels/templates/cpp/prelude_gamma.h"
+#include "vesta/scalar/prelude_erf.h"
+#include "vesta/scalar/prelude_normal.h"
+#include "vesta/scalar/prelude_gamma.h"
 
-#include "kernels/templates/cpp/prelude_complex.h"
+#include "vesta/scalar/prelude_complex.h"
 
 #ifdef __clang__
 #pragma clang diagnostic pop
