@@ -14,7 +14,9 @@ void add_env(CLI::App& app, Action& action) {
   command->add_flag("--markdown", *markdown, "The text of docs/env.md");
   command->callback([&action, markdown] {
     action = [markdown] {
-      if (*markdown) std::fputs("# Environment variables\n\nPrinted by `vesta env --markdown`; not edited by hand.\n\n", stdout);
+      if (*markdown)
+        std::fputs("# Environment variables\n\nPrinted by `vesta env --markdown`; not edited by hand.\n\n",
+                   stdout);
       std::fputs(config_markdown().c_str(), stdout);
       return 0;
     };

@@ -18,6 +18,7 @@ namespace {
 
 using op_block::in;
 
+// clang-format off
 const OpDef kOps[] = {
   OP("snake(Tensor self, float alpha=1) -> Tensor",
     .forms = InPlace | Out,
@@ -31,6 +32,7 @@ const OpDef kOps[] = {
     .doc = "self + sin(alpha * self)^2 / alpha.",
     .samples = [](SampleGen& s) { s.unary(s.shapes()); s.unary({{3, 4}}, {}, 2.5); }),
 };
+// clang-format on
 
 Tensor snake(const Tensor& x, double alpha) { return call_by_name("snake", {x, alpha})[0].tensor(); }
 
