@@ -155,6 +155,8 @@ constexpr OpDef kDuplicate[] = {OP("add.Tensor(Tensor self, Tensor other, *, Sca
   .decompose = [](const Args& a) -> Results { return a.tensor(0); },
   .doc = "Registered twice.")};
 constexpr OpDef kNothing[] = {OP("test_registry_nothing(Tensor self) -> Tensor", .doc = "Neither text, kernel nor decomposition.")};
+constexpr OpDef kNoLoops[] = {OP("test_registry_no_loops(Tensor self) -> Tensor",
+  .types = float_types, .scalar = SCALAR(x + x), .doc = "A text of a file that does not ask for loops.")};
 constexpr OpDef kBadSchema[] = {OP("test_registry_bad(Tensor self -> Tensor",
   .decompose = [](const Args& a) -> Results { return a.tensor(0); })};
 
@@ -174,6 +176,8 @@ TEST(Registry, DuplicatesIncompleteBlocksAndBadSchemasAreRefused) {
   EXPECT_NE(message<ValueError>(kDuplicate).find("add.Tensor is registered already"), std::string::npos) << message<ValueError>(kDuplicate);
   EXPECT_NE(message<ValueError>(kNothing).find("test_registry_nothing: the block needs"), std::string::npos) << message<ValueError>(kNothing);
   EXPECT_NE(message<ValueError>(kBadSchema), "nothing thrown");
+  EXPECT_NE(message<ValueError>(kNoLoops).find("define VESTA_OP_LOOPS before including vesta/op.h"), std::string::npos)
+      << message<ValueError>(kNoLoops);
   EXPECT_EQ(find_op("add.Tensor"), before);
   EXPECT_EQ(all_ops().size(), count);
   EXPECT_EQ(find_op("test_registry_nothing"), nullptr);
