@@ -42,11 +42,6 @@ class Pass {
   std::vector<Tensor> run(const std::vector<Tensor>& roots, const std::vector<Tensor>& grad_roots) {
     find_captures();
     std::vector<Edge> starts;
-    for (auto& t : roots) {
-      Edge e = gradient_edge(t.impl());
-      if (e.node) visit(e.node);
-      starts.push_back(e);
-    }
     struct Release {
       std::vector<Edge>& edges;
       ~Release() {
@@ -56,6 +51,10 @@ class Pass {
         }
       }
     } release{starts};
+    for (auto& t : roots) {
+      starts.push_back(gradient_edge(t.impl()));
+      if (starts.back().node) visit(starts.back().node);
+    }
     if (!captures_.empty()) mark_needed();
     AutoGradMode mode(options_.create_graph);
     for (size_t k = 0; k < starts.size(); ++k) {

@@ -141,7 +141,7 @@ variable_list run_function(std::function<variable_list(AutogradContext&)> forwar
     node->out_sizes.push_back(out[j].defined() ? out[j].sizes().vec() : std::vector<int64_t>());
     node->out_options.push_back(out[j].defined() ? out[j].options() : TensorOptions());
     if (!out[j].defined() || contains(node->ctx.non_differentiable_, out[j]) || !(out[j].is_floating_point() || out[j].is_complex())) continue;
-    if (contains(node->ctx.dirty_, out[j])) rebase_history(out[j], node, uint32_t(j));
+    if (contains(node->ctx.dirty_, out[j])) check_in_place(node->label, out[j]), rebase_history(out[j], node, uint32_t(j));
     else attach_output(out[j].impl(), node, uint32_t(j));
   }
   node->backward = std::move(backward);

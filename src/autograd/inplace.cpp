@@ -133,23 +133,23 @@ void refresh_view(TensorImpl* v) {
   v->view.grad_version = v->storage->version;
 }
 
-void check_in_place(const Op& op, const Tensor& t) {
+void check_in_place(const std::string& name, const Tensor& t) {
   TensorImpl* impl = t.impl();
   bool leaf = !impl->grad_fn;
-  VESTA_CHECK(!(leaf && (impl->bits & TensorImpl::kAutograd) && !(impl->bits & TensorImpl::kView)), op.name,
+  VESTA_CHECK(!(leaf && (impl->bits & TensorImpl::kAutograd) && !(impl->bits & TensorImpl::kView)), name,
               ": a leaf tensor that requires grad is being used in an in-place operation; wrap the call in NoGradGuard or use the functional form");
   if (!(impl->bits & TensorImpl::kView)) return;
   TensorImpl* base = impl->view.base;
   bool grads = (impl->bits | base->bits) & TensorImpl::kAutograd;
-  VESTA_CHECK(!((base->bits & TensorImpl::kAutograd) && !base->grad_fn && tracked_view(impl)), op.name,
+  VESTA_CHECK(!((base->bits & TensorImpl::kAutograd) && !base->grad_fn && tracked_view(impl)), name,
               ": a view of a leaf tensor that requires grad is being used in an in-place operation");
   switch (ViewCreation(impl->view.creation)) {
     case ViewCreation::MultiOutput:
-      VESTA_CHECK(!grads, op.name, ": this view is the output of a function that returns several views; such views cannot be modified in "
+      VESTA_CHECK(!grads, name, ": this view is the output of a function that returns several views; such views cannot be modified in "
                   "place under autograd. Clone it or use the functional form");
       break;
     case ViewCreation::NoGrad:
-      VESTA_CHECK(!grads, op.name, ": this view was created under NoGradGuard and is being modified in place with grad mode on");
+      VESTA_CHECK(!grads, name, ": this view was created under NoGradGuard and is being modified in place with grad mode on");
       break;
     default: break;
   }

@@ -204,8 +204,9 @@ void OpNode::save_input(TensorImpl* t, int arg, int edge) {
     NoGradGuard no_grad;
     s.impl = Tensor::borrow(t).clone().release_impl();
     s.version = 0;
-  } else if (t->grad_fn) {
-    // An alias: saving a result itself would make a cycle once it is written in place (its grad_fn would reach us).
+  } else if (t->grad_fn || !(t->bits & TensorImpl::kAutograd)) {
+    // An alias: saving the tensor itself would make a cycle once it is written in place (its grad_fn would reach us).
+    // Only a leaf that requires grad can never come to have a grad_fn.
     s.impl = shallow_alias(t).release_impl();
   } else {
     t->refs.fetch_add(1, std::memory_order_relaxed);

@@ -88,7 +88,7 @@ void write_matrix(std::ostream& out, const Tensor& t, const NumberFormat& f, con
 }
 
 void write_values(std::ostream& out, const Tensor& t) {
-  NumberFormat f = number_format(t);
+  const NumberFormat f = number_format(t);
   if (t.dim() == 0) {
     const double v = t.data_ptr<double>()[0];
     char text[64];
@@ -97,7 +97,6 @@ void write_values(std::ostream& out, const Tensor& t) {
   } else if (t.dim() == 1) {
     if (f.scale != 1) out << f.scale << " *\n";
     for (int64_t i = 0; i < t.numel(); ++i) {
-      if (f.scale != 1) out << " ";
       write_number(out, f, t.data_ptr<double>()[i]);
       out << "\n";
     }
@@ -110,15 +109,15 @@ void write_values(std::ostream& out, const Tensor& t) {
     for (int64_t s = 0; s < slices; ++s) {
       out << (s ? "\n" : "") << "(";
       Tensor slice = t;
-      int64_t rest = s, below = slices;
+      // The first dim runs fastest, and every slice has a format of its own: libtorch's order and rule.
+      int64_t rest = s;
       for (int64_t d = 0; d + 2 < t.dim(); ++d) {
-        below /= t.size(d);
-        out << rest / below + 1 << ",";
-        slice = slice.select(0, rest / below);
-        rest %= below;
+        out << rest % t.size(d) + 1 << ",";
+        slice = slice.select(0, rest % t.size(d));
+        rest /= t.size(d);
       }
       out << ".,.) = \n";
-      write_matrix(out, slice, f, " ");
+      write_matrix(out, slice, number_format(slice.contiguous()), " ");
       out << "\n";
     }
   }

@@ -88,7 +88,7 @@ class Parser {
       alias(r.aliases, r.mutated);
     }
     space();
-    if (at_ < text_.size() && (std::isalpha(text_[at_]) || text_[at_] == '_')) r.name = word();
+    if (at_ < text_.size() && (std::isalpha(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) r.name = word();
     return r;
   }
   // "(a)", "(a!)", "(a -> *)", "(a|b)"

@@ -7,6 +7,7 @@
 #include "core/call.h"
 #include "core/storage.h"
 #include "core/tensor_ext.h"
+#include "core/thread_state.h"
 #include "vesta/ops.h"
 
 namespace vesta {
@@ -62,6 +63,9 @@ Scalar Tensor::item() const {
   VESTA_CHECK(impl->numel == 1, "item: expected a tensor with one element, got ", impl->numel);
   VESTA_CHECK_AS(NotImplementedError, impl->bits & TensorImpl::kHasData,
                  "item: a meta or traced tensor has no value; keep the computation in tensors while tracing");
+  // The trace may have recorded writes to this tensor, and a later run may find other values in it.
+  VESTA_CHECK_AS(NotImplementedError, !thread_state.tracer,
+                 "item: a value cannot be read while tracing; keep the computation in tensors");
   Tensor t = *this;
   if (impl->bits & (TensorImpl::kConj | TensorImpl::kNeg)) t = t.resolve_conj().resolve_neg();
   const void* p = t.impl()->data;

@@ -1,0 +1,53 @@
+#pragma once
+// Small helpers of the core tests: tensors from numbers, values back, and the text of an expected error.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/storage.h"
+#include "vesta/ops.h"
+
+namespace vesta::core_testing {
+
+template <class T>
+Tensor make(std::vector<T> v, std::vector<int64_t> sizes) {
+  Tensor t = empty_cpu(sizes, DTypeOf<T>::value);
+  if (!v.empty()) std::memcpy(t.data_ptr(), v.data(), v.size() * sizeof(T));
+  return t;
+}
+inline Tensor f32(std::vector<float> v) { return make<float>(v, {int64_t(v.size())}); }
+inline Tensor i64(std::vector<int64_t> v) { return make<int64_t>(v, {int64_t(v.size())}); }
+inline Tensor mask(std::vector<int> v, std::vector<int64_t> sizes) {
+  Tensor t = empty_cpu(sizes, kBool);
+  for (size_t k = 0; k < v.size(); ++k) static_cast<bool*>(t.data_ptr())[k] = v[k] != 0;
+  return t;
+}
+using Doubles = std::vector<double>;
+inline Doubles values(const Tensor& t) {
+  Tensor c = t.detach().to(kDouble).contiguous();
+  auto* p = static_cast<const double*>(c.data_ptr());
+  return {p, p + c.numel()};
+}
+using Sizes = std::vector<int64_t>;
+inline Sizes sizes(const Tensor& t) { return t.sizes().vec(); }
+
+// what() of the error of type E that f throws; fails where it throws nothing or something else.
+template <class E, class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "another error: " << e.what();
+    return "";
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+#define EXPECT_CONTAINS(text, part) \
+  EXPECT_PRED2([](const std::string& text_, const std::string& part_) { return text_.find(part_) != std::string::npos; }, text, std::string(part))
+
+}  // namespace vesta::core_testing
