@@ -204,17 +204,11 @@ OP("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
   .vjp = [](const Grad& g) { return grads(G(0) {
       Tensor x = g.has(2) ? g.in(0).to(DType(g.integer(2))) : g.in(0);
       int64_t n = std::max<int64_t>(1, x.dim()), d = g.integer(1) < 0 ? g.integer(1) + n : g.integer(1);
-      return cumprod_backward(g.dy(), x, d, g.out()); }); },
+      return g.create_graph() ? cumprod_gradient_differentiable(g.dy(), x, d) : cumprod_backward(g.dy(), x, d, g.out()); }); },
   .shard = {"scan"}, .doc = "Running product along a dim; bool and integers give int64.", .samples = scan_samples),
 OP("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
   .types = any_types, .infer = infer_cumprod_backward, .kernels = {{Cpu, k_cumprod_backward}},
-  // What autograd records for second derivatives: the one-pass formula where no element is 0.
-  .decompose = [](const Args& a) -> Results {
-      const Tensor &dy = a.tensor(0), &x = a.tensor(1), &y = a.tensor(3);
-      int64_t d = wrap_dim(a, a.integer(2), x.dim());
-      if (x.numel() <= 1) return dy.clone();
-      if ((x == 0).any().item().toBool()) return cumprod_gradient_differentiable(dy, x, d);
-      return reverse_cumsum(dy * y.conj(), d) / x.conj(); },
+  .non_differentiable = true,  // cumprod's own second derivatives are composed
   .shard = {"scan"}, .doc = "Gradient of cumprod; exact where the input has zeros.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { Tensor x = s.t({3, 4}); s(s.t({3, 4}), x, 1, cumprod(x, 1)); } }),
 OP("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",

@@ -211,9 +211,12 @@ bool needs_data(const OpCase& c) {
   if (c.op->def->dynamic_out) return true;
   // Compositions over nonzero and masked_select, and a number read from a tensor.
   static const char* const kNames[] = {"argwhere", "nonzero_numpy", "masked_select_backward", "masked_scatter", "masked_scatter_backward",
-                                       "index_fill.int_Tensor", "repeat_interleave.self_Tensor", "repeat_interleave.Tensor", "narrow.Tensor", "where", "tensor_split.tensor_indices_or_sections"};
+                                       "index_fill.int_Tensor", "repeat_interleave.self_Tensor", "repeat_interleave.Tensor", "narrow.Tensor", "where", "tensor_split.tensor_indices_or_sections",
+                                       "allclose", "equal", "is_same_size"};
   for (auto* name : kNames)
     if (c.op->name == name) return true;
+  // Bounds read from tensors: linspace.Tensor_Scalar and the like.
+  if (c.op->schema.name.find("space") != std::string::npos && c.op->schema.overload.find("Tensor") != std::string::npos) return true;
   for (auto& t : flat(c.args))
     if (t.defined() && t.dtype() == kBool && c.op->schema.name.find("index") != std::string::npos) return true;
   return false;
