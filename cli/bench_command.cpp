@@ -2,8 +2,8 @@
 #include <vesta/error.h>
 #include <vesta/version.h>
 
-#include <algorithm>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -43,7 +43,8 @@ std::vector<std::string> programs_in(const std::filesystem::path& folder) {
 
 int list(const std::filesystem::path& folder) {
   for (auto* bench : kBenches) std::printf("%-16s %s\n", bench->name, bench->doc);
-  for (auto& name : programs_in(folder)) std::printf("%-16s the program %s_bench\n", name.c_str(), name.c_str());
+  for (auto& name : programs_in(folder))
+    std::printf("%-16s the program %s_bench\n", name.c_str(), name.c_str());
   return 0;
 }
 
@@ -73,7 +74,8 @@ int run(const std::string& name, const BenchOptions& o, const std::filesystem::p
 
 void print_result(const BenchOptions& options, const BenchResult& r) {
   if (!options.json) {
-    std::printf("%s %-24s %10.1f %s  [%.1f, %.1f]\n", r.bench, r.name.c_str(), r.value, r.unit, r.low, r.high);
+    std::printf("%s %-24s %10.1f %s  [%.1f, %.1f]\n", r.bench, r.name.c_str(), r.value, r.unit, r.low,
+                r.high);
     return;
   }
   nlohmann::ordered_json j = {{"bench", r.bench}, {"case", r.name}, {"value", r.value}, {"unit", r.unit}};
@@ -83,7 +85,8 @@ void print_result(const BenchOptions& options, const BenchResult& r) {
   j["ceiling"] = nullptr;
   j["of_ceiling"] = nullptr;
   j["seed"] = options.seed;
-  j["machine"] = detail::message(cpu_isa_name(cpu_isa()), " ", num_threads(), "t of ", std::thread::hardware_concurrency());
+  j["machine"] = detail::message(cpu_isa_name(cpu_isa()), " ", num_threads(), "t of ",
+                                 std::thread::hardware_concurrency());
   j["commit"] = commit();
   std::puts(j.dump().c_str());
 }

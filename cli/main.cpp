@@ -12,8 +12,9 @@
 namespace {
 
 std::string version_text() {
-  return vesta::detail::message("vesta ", vesta::version(), " (commit ", vesta::commit(), ")\ncompiler ", vesta::compiler(),
-                                "\nisa ", vesta::cpu_isa_name(vesta::cpu_isa()), "\nthreads ", vesta::num_threads());
+  return vesta::detail::message("vesta ", vesta::version(), " (commit ", vesta::commit(), ")\ncompiler ",
+                                vesta::compiler(), "\nisa ", vesta::cpu_isa_name(vesta::cpu_isa()),
+                                "\nthreads ", vesta::num_threads());
 }
 
 int run(int argc, char** argv) {

@@ -1,6 +1,6 @@
 // `vesta ops`: the registered operators, one row a functional form. The columns are an interface for scripts.
-#include <algorithm>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,9 +17,14 @@ struct Row {
 
 // Categories as in docs/ops.tsv; a family file is one category or a part of one ("pointwise_unary", "reduce").
 std::string category_of(std::string family) {
-  static const std::pair<const char*, const char*> kRenamed[] = {
-      {"view", "shape/view"}, {"index", "index/gather/scatter"}, {"reduce", "reduction"}, {"sort", "sort/search"},
-      {"foreach", "foreach/fused-opt"}, {"optim", "foreach/fused-opt"}, {"quantised", "quantised/scaled"}, {"join", "shape/view"}};
+  static const std::pair<const char*, const char*> kRenamed[] = {{"view", "shape/view"},
+                                                                 {"index", "index/gather/scatter"},
+                                                                 {"reduce", "reduction"},
+                                                                 {"sort", "sort/search"},
+                                                                 {"foreach", "foreach/fused-opt"},
+                                                                 {"optim", "foreach/fused-opt"},
+                                                                 {"quantised", "quantised/scaled"},
+                                                                 {"join", "shape/view"}};
   for (auto& [from, to] : kRenamed)
     if (family == from) return to;
   std::replace(family.begin(), family.end(), '_', '-');
@@ -48,25 +53,30 @@ std::vector<Row> rows() {
   for (const Op* op : all_ops()) {
     if (op->form != OpForm::Functional) continue;
     const OpDef& def = *op->def;
-    const char* gradient = def.non_differentiable ? "none" : def.vjp ? "vjp" : def.decompose ? "decompose" : "none";
-    list.push_back({op->schema.name, op->schema.overload, category_of(op->family), kernels_of(*op), gradient, def.shard.rule, dtypes_of(def),
-                    op->schema.str()});
+    const char* gradient = def.non_differentiable ? "none"
+                           : def.vjp              ? "vjp"
+                           : def.decompose        ? "decompose"
+                                                  : "none";
+    list.push_back({op->schema.name, op->schema.overload, category_of(op->family), kernels_of(*op), gradient,
+                    def.shard.rule, dtypes_of(def), op->schema.str()});
   }
-  std::sort(list.begin(), list.end(), [](auto& a, auto& b) { return std::tie(a.name, a.overload) < std::tie(b.name, b.overload); });
+  std::sort(list.begin(), list.end(),
+            [](auto& a, auto& b) { return std::tie(a.name, a.overload) < std::tie(b.name, b.overload); });
   return list;
 }
 
 void print_tsv(const std::vector<Row>& list) {
   std::puts("name\toverload\tcategory\tkernels\tgradient\tsharding\tdtypes");
   for (auto& r : list)
-    std::printf("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.name.c_str(), r.overload.c_str(), r.category.c_str(), r.kernels.c_str(),
-                r.gradient.c_str(), r.sharding.c_str(), r.dtypes.c_str());
+    std::printf("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.name.c_str(), r.overload.c_str(), r.category.c_str(),
+                r.kernels.c_str(), r.gradient.c_str(), r.sharding.c_str(), r.dtypes.c_str());
 }
 
 void print_json(const std::vector<Row>& list) {
   for (auto& r : list) {
-    nlohmann::ordered_json j = {{"name", r.name},         {"overload", r.overload}, {"category", r.category}, {"kernels", r.kernels},
-                                {"gradient", r.gradient}, {"sharding", r.sharding}, {"dtypes", r.dtypes},     {"schema", r.schema}};
+    nlohmann::ordered_json j = {{"name", r.name},       {"overload", r.overload}, {"category", r.category},
+                                {"kernels", r.kernels}, {"gradient", r.gradient}, {"sharding", r.sharding},
+                                {"dtypes", r.dtypes},   {"schema", r.schema}};
     std::puts(j.dump().c_str());
   }
 }
@@ -74,8 +84,8 @@ void print_json(const std::vector<Row>& list) {
 void print_text(const std::vector<Row>& list) {
   size_t names = 0;
   for (auto& r : list) {
-    std::printf("%s\n    %s, %s, gradient %s, sharding %s\n", r.schema.c_str(), r.category.c_str(), r.kernels.c_str(), r.gradient.c_str(),
-                r.sharding.c_str());
+    std::printf("%s\n    %s, %s, gradient %s, sharding %s\n", r.schema.c_str(), r.category.c_str(),
+                r.kernels.c_str(), r.gradient.c_str(), r.sharding.c_str());
     names += &r == list.data() || r.name != (&r - 1)->name;
   }
   std::printf("%zu operators of %zu names\n", list.size(), names);
@@ -86,14 +96,18 @@ void print_text(const std::vector<Row>& list) {
 void add_ops(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("ops", "List the operators");
   auto tsv = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
-  auto* flag = command->add_flag("--tsv", *tsv, "A table with tabs: name, overload, category, kernels, gradient, sharding, dtypes");
+  auto* flag = command->add_flag(
+      "--tsv", *tsv, "A table with tabs: name, overload, category, kernels, gradient, sharding, dtypes");
   command->add_flag("--json", *json, "A JSON object a line, with the schema")->excludes(flag);
   command->callback([&action, tsv, json] {
     action = [tsv, json] {
       auto list = rows();
-      if (*tsv) print_tsv(list);
-      else if (*json) print_json(list);
-      else print_text(list);
+      if (*tsv)
+        print_tsv(list);
+      else if (*json)
+        print_json(list);
+      else
+        print_text(list);
       return 0;
     };
   });

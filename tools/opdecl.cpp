@@ -28,16 +28,19 @@ struct Family {
 };
 
 // Methods that tensor.h writes by hand.
-const std::set<std::string> kHandWritten = {"size", "stride", "item", "is_complex", "is_floating_point", "is_signed",
-                                            "is_conj", "is_neg", "is_inference", "to", "data", "set_data", "is_leaf",
-                                            "output_nr", "_version", "requires_grad_", "retain_grad", "retains_grad",
-                                            "dim", "numel", "is_same_size_", "index", "sym_size", "sym_numel"};
+const std::set<std::string> kHandWritten = {
+    "size",           "stride",      "item",         "is_complex",   "is_floating_point",
+    "is_signed",      "is_conj",     "is_neg",       "is_inference", "to",
+    "data",           "set_data",    "is_leaf",      "output_nr",    "_version",
+    "requires_grad_", "retain_grad", "retains_grad", "dim",          "numel",
+    "is_same_size_",  "index",       "sym_size",     "sym_numel"};
 
 // Arguments whose default exists in schemas only: as C++ defaults they would make calls like t.var() and t.any()
 // ambiguous. libtorch leaves out the same ones.
-const std::set<std::string> kNoCppDefault = {"any.dims dim", "all.dims dim", "var unbiased", "var.dim unbiased", "std unbiased",
-                                             "std.dim unbiased", "var_mean unbiased", "var_mean.dim unbiased",
-                                             "std_mean unbiased", "std_mean.dim unbiased"};
+const std::set<std::string> kNoCppDefault = {
+    "any.dims dim",      "all.dims dim",         "var unbiased",      "var.dim unbiased",
+    "std unbiased",      "std.dim unbiased",     "var_mean unbiased", "var_mean.dim unbiased",
+    "std_mean unbiased", "std_mean.dim unbiased"};
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -65,8 +68,10 @@ std::string without_comments(const std::string& text) {
   bool in_string = false;
   for (size_t i = 0; i + 1 < out.size(); ++i) {
     if (in_string) {
-      if (out[i] == '\\') ++i;
-      else if (out[i] == '"') in_string = false;
+      if (out[i] == '\\')
+        ++i;
+      else if (out[i] == '"')
+        in_string = false;
     } else if (out[i] == '"') {
       in_string = true;
     } else if (out[i] == '\'' && out[i + 1] != 0) {
@@ -90,7 +95,8 @@ Family read_family(const std::string& path) {
   if (f.name.empty()) return f;
   std::vector<size_t> starts;
   for (size_t at = text.find("OP(\""); at != std::string::npos; at = text.find("OP(\"", at + 1))
-    if (at == 0 || !(std::isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '_')) starts.push_back(at);
+    if (at == 0 || !(std::isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '_'))
+      starts.push_back(at);
   for (size_t k = 0; k < starts.size(); ++k) {
     size_t at = starts[k] + 3;
     Schema s = parse_schema(literals(text, at));
@@ -108,25 +114,42 @@ Family read_family(const std::string& path) {
 std::string cpp_type(const SchemaArg& a) {
   auto opt = [&](std::string t) { return a.optional ? "std::optional<" + t + ">" : t; };
   if (a.list) switch (a.type) {
-      case ArgType::Tensor: return "TensorList";
-      case ArgType::Int: return a.optional ? "OptionalIntArrayRef" : "IntArrayRef";
-      case ArgType::Float: return opt("ArrayRef<double>");
-      case ArgType::Bool: return opt("ArrayRef<bool>");
-      case ArgType::Scalar: return opt("ArrayRef<Scalar>");
-      default: throw ValueError("opdecl: no C++ type for list argument " + a.name);
+      case ArgType::Tensor:
+        return "TensorList";
+      case ArgType::Int:
+        return a.optional ? "OptionalIntArrayRef" : "IntArrayRef";
+      case ArgType::Float:
+        return opt("ArrayRef<double>");
+      case ArgType::Bool:
+        return opt("ArrayRef<bool>");
+      case ArgType::Scalar:
+        return opt("ArrayRef<Scalar>");
+      default:
+        throw ValueError("opdecl: no C++ type for list argument " + a.name);
     }
   switch (a.type) {
-    case ArgType::Tensor: return "const Tensor&";
-    case ArgType::Scalar: return a.optional ? "const std::optional<Scalar>&" : "const Scalar&";
-    case ArgType::Int: return opt("int64_t");
-    case ArgType::Float: return opt("double");
-    case ArgType::Bool: return opt("bool");
-    case ArgType::String: return opt("std::string_view");
-    case ArgType::DType: return opt("DType");
-    case ArgType::Device: return opt("Device");
-    case ArgType::Layout: return opt("Layout");
-    case ArgType::MemoryFormat: return opt("MemoryFormat");
-    case ArgType::Generator: return opt("Generator");
+    case ArgType::Tensor:
+      return "const Tensor&";
+    case ArgType::Scalar:
+      return a.optional ? "const std::optional<Scalar>&" : "const Scalar&";
+    case ArgType::Int:
+      return opt("int64_t");
+    case ArgType::Float:
+      return opt("double");
+    case ArgType::Bool:
+      return opt("bool");
+    case ArgType::String:
+      return opt("std::string_view");
+    case ArgType::DType:
+      return opt("DType");
+    case ArgType::Device:
+      return opt("Device");
+    case ArgType::Layout:
+      return opt("Layout");
+    case ArgType::MemoryFormat:
+      return opt("MemoryFormat");
+    case ArgType::Generator:
+      return opt("Generator");
   }
   return "?";
 }
@@ -141,7 +164,8 @@ std::string cpp_default(const SchemaArg& a) {
   if (d == "contiguous_format") return "MemoryFormat::Contiguous";
   if (d == "preserve_format") return "MemoryFormat::Preserve";
   if (d == "inf") return "std::numeric_limits<double>::infinity()";
-  if (a.type == ArgType::DType) return "DType::" + std::string(d == "long" ? "Int64" : d == "float" ? "Float32" : d);
+  if (a.type == ArgType::DType)
+    return "DType::" + std::string(d == "long" ? "Int64" : d == "float" ? "Float32" : d);
   if (d[0] == '[') return "{" + d.substr(1, d.size() - 2) + "}";
   if (d[0] == '\'') return "\"" + d.substr(1, d.size() - 2) + "\"";
   return d;
@@ -154,7 +178,8 @@ bool is_options_group(const Schema& s, size_t i) {
 }
 
 struct Signature {
-  std::string params, params_with_defaults, values, result, returned, pass;  // pass: arguments of a forwarded call
+  std::string params, params_with_defaults, values, result, returned,
+      pass;  // pass: arguments of a forwarded call
   bool options = false;
 };
 
@@ -184,8 +209,10 @@ Signature signature(const Decl& d, bool method) {
       g.options = true;
       add("const TensorOptions&", "options", a.has_default ? "{}" : "");
       pass("options");
-      std::string fallback = a.default_text != "None" && a.has_default ? ".value_or(" + cpp_default(a) + ")" : "";
-      g.values += sep + "options.dtype_opt()" + fallback + ", options.layout_opt(), options.device_opt(), options.pinned_memory_opt()";
+      std::string fallback =
+          a.default_text != "None" && a.has_default ? ".value_or(" + cpp_default(a) + ")" : "";
+      g.values += sep + "options.dtype_opt()" + fallback +
+                  ", options.layout_opt(), options.device_opt(), options.pinned_memory_opt()";
       i += 3;
     } else {
       // libtorch takes self of an in-place function by reference; a handle is enough.
@@ -197,20 +224,29 @@ Signature signature(const Decl& d, bool method) {
       bool drop = kNoCppDefault.count(s.full_name() + " " + a.name) > 0;
       add(cpp_type(a), a.name, a.has_default && !drop ? cpp_default(a) : "");
       pass(a.name);
-      g.values += sep + (g.options && a.type == ArgType::MemoryFormat ? "memory_format ? memory_format : options.memory_format_opt()" : a.name);
+      g.values += sep + (g.options && a.type == ArgType::MemoryFormat
+                             ? "memory_format ? memory_format : options.memory_format_opt()"
+                             : a.name);
     }
   }
   size_t n = s.results.size();
   auto single = [](const SchemaResult& r) -> std::string {
     if (r.list) return "std::vector<Tensor>";
     switch (r.type) {
-      case ArgType::Tensor: return "Tensor";
-      case ArgType::Bool: return "bool";
-      case ArgType::Int: return "int64_t";
-      case ArgType::Float: return "double";
-      case ArgType::Scalar: return "Scalar";
-      case ArgType::DType: return "DType";
-      default: throw ValueError("opdecl: no C++ type for a result");
+      case ArgType::Tensor:
+        return "Tensor";
+      case ArgType::Bool:
+        return "bool";
+      case ArgType::Int:
+        return "int64_t";
+      case ArgType::Float:
+        return "double";
+      case ArgType::Scalar:
+        return "Scalar";
+      case ArgType::DType:
+        return "DType";
+      default:
+        throw ValueError("opdecl: no C++ type for a result");
     }
   };
   auto taken = [&](size_t j) {
@@ -218,17 +254,24 @@ Signature signature(const Decl& d, bool method) {
     auto& r = s.results[j];
     if (r.list) return "detail::take_list(" + o + ")";
     switch (r.type) {
-      case ArgType::Tensor: return "detail::take(" + o + ")";
-      case ArgType::Bool: return o + ".i != 0";
-      case ArgType::Int: return o + ".i";
-      case ArgType::Float: return o + ".d";
-      case ArgType::DType: return "DType(" + o + ".i)";
-      default: return o + ".scalar()";
+      case ArgType::Tensor:
+        return "detail::take(" + o + ")";
+      case ArgType::Bool:
+        return o + ".i != 0";
+      case ArgType::Int:
+        return o + ".i";
+      case ArgType::Float:
+        return o + ".d";
+      case ArgType::DType:
+        return "DType(" + o + ".i)";
+      default:
+        return o + ".scalar()";
     }
   };
   if (d.form == Form::InPlace || (d.form == Form::Functional && n == 1 && s.results[0].mutated)) {
     g.result = "Tensor&";
-    g.returned = "detail::drop(o[0]); return const_cast<Tensor&>(" + std::string(method ? "*this" : s.args[0].name) + ");";
+    g.returned = "detail::drop(o[0]); return const_cast<Tensor&>(" +
+                 std::string(method ? "*this" : s.args[0].name) + ");";
   } else if (d.form == Form::Out) {
     std::string refs;
     for (auto& o : outs) refs += (refs.empty() ? "" : ", ") + o;
@@ -243,7 +286,8 @@ Signature signature(const Decl& d, bool method) {
     g.returned = "(void)o;";
   } else if (n == 1) {
     g.result = single(s.results[0]);
-    g.returned = g.options ? "return detail::with_options(" + taken(0) + ", options);" : "return " + taken(0) + ";";
+    g.returned =
+        g.options ? "return detail::with_options(" + taken(0) + ", options);" : "return " + taken(0) + ";";
   } else {
     g.result = "std::tuple<";
     g.returned = "return {";
@@ -257,20 +301,24 @@ Signature signature(const Decl& d, bool method) {
   return g;
 }
 
-std::string function_name(const Decl& d) { return d.form == Form::Out ? d.schema.name + "_out" : d.schema.name; }
+std::string function_name(const Decl& d) {
+  return d.form == Form::Out ? d.schema.name + "_out" : d.schema.name;
+}
 
 bool is_method(const Decl& d) {
   auto& s = d.schema;
-  return d.form != Form::Out && !s.args.empty() && s.args[0].name == "self" && s.args[0].type == ArgType::Tensor &&
-         !s.args[0].list && !s.args[0].optional && !kHandWritten.count(s.name);
+  return d.form != Form::Out && !s.args.empty() && s.args[0].name == "self" &&
+         s.args[0].type == ArgType::Tensor && !s.args[0].list && !s.args[0].optional &&
+         !kHandWritten.count(s.name);
 }
 
 std::string body(const Decl& d, const Signature& g) {
   size_t n = std::max<size_t>(1, d.schema.results.size());
   std::string count = std::to_string(n);
-  std::string values = d.schema.args.empty() ? "const Value* v = nullptr;" : "const Value v[] = {" + g.values + "};";
-  return "{\n  " + values + "\n  Value o[" + count + "];\n  call(OpId::" + enum_name(d.schema) + ", v, o);\n  " +
-         g.returned + "\n}\n";
+  std::string values =
+      d.schema.args.empty() ? "const Value* v = nullptr;" : "const Value v[] = {" + g.values + "};";
+  return "{\n  " + values + "\n  Value o[" + count + "];\n  call(OpId::" + enum_name(d.schema) +
+         ", v, o);\n  " + g.returned + "\n}\n";
 }
 
 // Only rewritten on change, so that unrelated edits of a family rebuild nothing.
@@ -301,7 +349,8 @@ int run(int argc, char** argv) {
     std::ostringstream bodies;
     bodies << header << "#include \"core/call.h\"\n#include \"vesta/ops.h\"\n\nnamespace vesta {\n\n";
     for (auto& d : f.decls) {
-      VESTA_CHECK(seen.insert(d.schema.full_name()).second, "opdecl: ", d.schema.full_name(), " is defined twice");
+      VESTA_CHECK(seen.insert(d.schema.full_name()).second, "opdecl: ", d.schema.full_name(),
+                  " is defined twice");
       ids << "  " << enum_name(d.schema) << " = " << count++ << ",\n";
       names << "  \"" << d.schema.str() << "\",\n";
       Signature g = signature(d, false);
@@ -317,7 +366,8 @@ int run(int argc, char** argv) {
       if (is_method(d)) {
         Signature m = signature(d, true);
         methods << m.result << " " << d.schema.name << "(" << m.params_with_defaults << ") const;\n";
-        bodies << m.result << " Tensor::" << d.schema.name << "(" << m.params << ") const " << body(d, m) << "\n";
+        bodies << m.result << " Tensor::" << d.schema.name << "(" << m.params << ") const " << body(d, m)
+               << "\n";
       }
     }
     bodies << "}  // namespace vesta\n";
@@ -325,12 +375,15 @@ int run(int argc, char** argv) {
   }
   std::ostringstream ops;
   ops << header << "#pragma once\n\nnamespace vesta {\n\n" << functions.str() << "\n";
-  for (auto& [module, text] : modules) ops << "namespace " << module << " {\n" << text.str() << "}  // namespace " << module << "\n\n";
+  for (auto& [module, text] : modules)
+    ops << "namespace " << module << " {\n" << text.str() << "}  // namespace " << module << "\n\n";
   ops << "}  // namespace vesta\n";
   write_if_changed(dir + "/include/vesta/gen/ops.h", ops.str());
   write_if_changed(dir + "/include/vesta/gen/tensor_methods.h", header + methods.str());
-  write_if_changed(dir + "/private/gen/op_ids.h", header + "#pragma once\n#include <cstdint>\n\nnamespace vesta {\n\nenum class OpId : uint16_t {\n" +
-                                                      ids.str() + "  kCount = " + std::to_string(count) + "\n};\n\n}  // namespace vesta\n");
+  write_if_changed(
+      dir + "/private/gen/op_ids.h",
+      header + "#pragma once\n#include <cstdint>\n\nnamespace vesta {\n\nenum class OpId : uint16_t {\n" +
+          ids.str() + "  kCount = " + std::to_string(count) + "\n};\n\n}  // namespace vesta\n");
   write_if_changed(dir + "/private/gen/op_schemas.inc", header + names.str());
   write_if_changed(dir + "/private/gen/families.inc", header + list.str());
   return 0;

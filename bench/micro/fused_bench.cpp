@@ -57,7 +57,8 @@ void report(const std::string& name, double work, const char* unit, const std::f
     for (int i = 0; i < repeats; ++i) run();
     return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
   };
-  const auto warm = Clock::now() + std::chrono::milliseconds(100);  // clocks, pages, the worker's first wake-up
+  const auto warm =
+      Clock::now() + std::chrono::milliseconds(100);  // clocks, pages, the worker's first wake-up
   while (Clock::now() < warm) run();
   const int repeats = std::max(1, static_cast<int>(1e-2 / std::max(seconds(3), 1e-9)));
   std::vector<double> times;

@@ -50,13 +50,14 @@ struct OneDnn {
   struct MatmulDesc {
     alignas(16) char bytes[8192];
   };
-  int (*sgemm)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*,
-               int64_t) = nullptr;
+  int (*sgemm)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t,
+               float, float*, int64_t) = nullptr;
   int (*engine_create)(void**, int, size_t) = nullptr;
   int (*stream_create)(void**, void*, unsigned) = nullptr;
   int (*stream_wait)(void*) = nullptr;
   int (*desc_by_tag)(MemoryDesc*, int, const int64_t*, int, int) = nullptr;
-  int (*matmul_init)(MatmulDesc*, const MemoryDesc*, const MemoryDesc*, const MemoryDesc*, const MemoryDesc*) = nullptr;
+  int (*matmul_init)(MatmulDesc*, const MemoryDesc*, const MemoryDesc*, const MemoryDesc*,
+                     const MemoryDesc*) = nullptr;
   int (*pd_create)(void**, const void*, const void*, void*, const void*) = nullptr;
   const MemoryDesc* (*pd_query_md)(const void*, int, int) = nullptr;
   int (*primitive_create)(void**, const void*) = nullptr;
@@ -78,10 +79,10 @@ bool symbol(void* library, const char* name, F& f) {
 
 struct Peers {
   OneDnn dnn;
-  void (*cblas_sgemm)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*,
-                      int) = nullptr;
-  void (*cblas_dgemm)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*,
-                      int) = nullptr;
+  void (*cblas_sgemm)(int, int, int, int, int, int, float, const float*, int, const float*, int, float,
+                      float*, int) = nullptr;
+  void (*cblas_dgemm)(int, int, int, int, int, int, double, const double*, int, const double*, int, double,
+                      double*, int) = nullptr;
   void (*blas_threads)(int) = nullptr;
   void (*omp_threads)(int) = nullptr;
 
@@ -89,7 +90,8 @@ struct Peers {
     if (void* lib = dlopen("libdnnl.so.2", RTLD_NOW)) {
       OneDnn& d = dnn;
       d.ok = symbol(lib, "dnnl_sgemm", d.sgemm) && symbol(lib, "dnnl_engine_create", d.engine_create) &&
-             symbol(lib, "dnnl_stream_create", d.stream_create) && symbol(lib, "dnnl_stream_wait", d.stream_wait) &&
+             symbol(lib, "dnnl_stream_create", d.stream_create) &&
+             symbol(lib, "dnnl_stream_wait", d.stream_wait) &&
              symbol(lib, "dnnl_memory_desc_init_by_tag", d.desc_by_tag) &&
              symbol(lib, "dnnl_matmul_desc_init", d.matmul_init) &&
              symbol(lib, "dnnl_primitive_desc_create", d.pd_create) &&
@@ -111,7 +113,8 @@ struct Peers {
       // It starts its threads at the first call; afterwards ours are pinned, and they would inherit that.
       std::vector<float> x(256 * 256), y(256 * 256);
       if (blas_threads) blas_threads(2);
-      if (cblas_sgemm) cblas_sgemm(101, 111, 111, 256, 256, 256, 1, x.data(), 256, x.data(), 256, 0, y.data(), 256);
+      if (cblas_sgemm)
+        cblas_sgemm(101, 111, 111, 256, 256, 256, 1, x.data(), 256, x.data(), 256, 0, y.data(), 256);
     }
   }
   void threads(int n) {
@@ -135,12 +138,15 @@ struct Matmul {
     void *pd = nullptr, *reorder_pd = nullptr, *reorder = nullptr, *plain = nullptr;
     if (d.desc_by_tag(&ma, 2, da, type, OneDnn::kAb) || d.desc_by_tag(&mb, 2, db, type, OneDnn::kAny) ||
         d.desc_by_tag(&mb_plain, 2, db, type, OneDnn::kAb) || d.desc_by_tag(&mc, 2, dc, type, OneDnn::kAb) ||
-        d.matmul_init(desc.get(), &ma, &mb, nullptr, &mc) || d.pd_create(&pd, desc.get(), nullptr, d.engine, nullptr))
+        d.matmul_init(desc.get(), &ma, &mb, nullptr, &mc) ||
+        d.pd_create(&pd, desc.get(), nullptr, d.engine, nullptr))
       return;
     const OneDnn::MemoryDesc* packed = d.pd_query_md(pd, OneDnn::kWeights, 0);
     void* const allocate = reinterpret_cast<void*>(static_cast<size_t>(-1));
-    if (!packed || d.memory_create(&memory[0], &ma, d.engine, a) || d.memory_create(&plain, &mb_plain, d.engine, b) ||
-        d.memory_create(&memory[1], packed, d.engine, allocate) || d.memory_create(&memory[2], &mc, d.engine, c) ||
+    if (!packed || d.memory_create(&memory[0], &ma, d.engine, a) ||
+        d.memory_create(&plain, &mb_plain, d.engine, b) ||
+        d.memory_create(&memory[1], packed, d.engine, allocate) ||
+        d.memory_create(&memory[2], &mc, d.engine, c) ||
         d.reorder_create(&reorder_pd, &mb_plain, d.engine, packed, d.engine, nullptr) ||
         d.primitive_create(&reorder, reorder_pd) || d.primitive_create(&primitive, pd))
       return;
@@ -165,23 +171,24 @@ struct Matmul {
 // Peak of independent multiply-adds, GFLOP/s of one thread; the widest vectors that the kernels use on this machine.
 #if defined(__x86_64__)
 // 10 chains in named variables: an array would be kept in memory.
-#define VESTA_PEAK_LOOP(lanes, instruction)                                                            \
-  typedef float V __attribute__((vector_size(4 * lanes)));                                             \
-  const V y = V{} + 0.999f, z = V{} + 0.001f;                                                          \
-  V x0 = z, x1 = z, x2 = z, x3 = z, x4 = z, x5 = z, x6 = z, x7 = z, x8 = z, x9 = z;                    \
-  double best = 0;                                                                                     \
-  for (int repeat = 0; repeat < 30; ++repeat) {                                                        \
-    const double start = now();                                                                        \
-    for (int i = 0; i < 100000; ++i)                                                                   \
-      asm volatile(instruction " %10, %11, %0\n" instruction " %10, %11, %1\n" instruction             \
-                   " %10, %11, %2\n" instruction " %10, %11, %3\n" instruction " %10, %11, %4\n"       \
-                   instruction " %10, %11, %5\n" instruction " %10, %11, %6\n" instruction             \
-                   " %10, %11, %7\n" instruction " %10, %11, %8\n" instruction " %10, %11, %9"         \
-                   : "+v"(x0), "+v"(x1), "+v"(x2), "+v"(x3), "+v"(x4), "+v"(x5), "+v"(x6), "+v"(x7),   \
-                     "+v"(x8), "+v"(x9)                                                                \
-                   : "v"(y), "v"(z));                                                                  \
-    best = std::max(best, 100000.0 * 10 * 2 * lanes / (now() - start) * 1e-9);                         \
-  }                                                                                                    \
+#define VESTA_PEAK_LOOP(lanes, instruction)                                                                  \
+  typedef float V __attribute__((vector_size(4 * lanes)));                                                   \
+  const V y = V{} + 0.999f, z = V{} + 0.001f;                                                                \
+  V x0 = z, x1 = z, x2 = z, x3 = z, x4 = z, x5 = z, x6 = z, x7 = z, x8 = z, x9 = z;                          \
+  double best = 0;                                                                                           \
+  for (int repeat = 0; repeat < 30; ++repeat) {                                                              \
+    const double start = now();                                                                              \
+    for (int i = 0; i < 100000; ++i)                                                                         \
+      asm volatile(instruction                                                                               \
+                   " %10, %11, %0\n" instruction " %10, %11, %1\n" instruction " %10, %11, %2\n" instruction \
+                   " %10, %11, %3\n" instruction " %10, %11, %4\n" instruction " %10, %11, %5\n" instruction \
+                   " %10, %11, %6\n" instruction " %10, %11, %7\n" instruction " %10, %11, %8\n" instruction \
+                   " %10, %11, %9"                                                                           \
+                   : "+v"(x0), "+v"(x1), "+v"(x2), "+v"(x3), "+v"(x4), "+v"(x5), "+v"(x6), "+v"(x7),         \
+                     "+v"(x8), "+v"(x9)                                                                      \
+                   : "v"(y), "v"(z));                                                                        \
+    best = std::max(best, 100000.0 * 10 * 2 * lanes / (now() - start) * 1e-9);                               \
+  }                                                                                                          \
   return best
 [[gnu::target("avx512f"), gnu::noinline]] double peak_wide() { VESTA_PEAK_LOOP(16, "vfmadd213ps"); }
 [[gnu::target("avx2,fma"), gnu::noinline]] double peak_narrow() { VESTA_PEAK_LOOP(8, "vfmadd213ps"); }
@@ -307,13 +314,14 @@ struct Bench {
     const double value = median(mine);
     // 90 % interval of the median by order statistics: ranks 2 of 9, 3 of 11, 4 of 13.
     const size_t edge = ratio.size() >= 9 ? (ratio.size() - 5) / 2 : 0;
-    std::printf("{\"bench\":\"gemm\",\"case\":\"%s\",\"value\":%.2f,\"unit\":\"%s\",", name.c_str(), value, unit);
+    std::printf("{\"bench\":\"gemm\",\"case\":\"%s\",\"value\":%.2f,\"unit\":\"%s\",", name.c_str(), value,
+                unit);
     if (theirs)
       std::printf("\"peer\":\"%s\",\"peer_value\":%.2f,\"ratio\":%.3f,\"lo\":%.3f,\"hi\":%.3f,", peer.c_str(),
                   median(other), median(ratio), ratio[edge], ratio[ratio.size() - 1 - edge]);
-    std::printf("\"ceiling\":%.1f,\"of_ceiling\":%.3f,\"seed\":%llu,\"machine\":\"%s\",\"commit\":\"%s\"}\n", top,
-                top > 0 ? value / top : 0, static_cast<unsigned long long>(options.seed), where.name.c_str(),
-                where.commit.c_str());
+    std::printf("\"ceiling\":%.1f,\"of_ceiling\":%.3f,\"seed\":%llu,\"machine\":\"%s\",\"commit\":\"%s\"}\n",
+                top, top > 0 ? value / top : 0, static_cast<unsigned long long>(options.seed),
+                where.name.c_str(), where.commit.c_str());
     std::fflush(stdout);
   }
 
@@ -322,8 +330,8 @@ struct Bench {
            bool training = false) {
     static const char* names[] = {"f32", "f64", "f16", "bf16"};
     const std::string name = std::string(names[static_cast<int>(type)]) + " " + std::to_string(m) + "x" +
-                             std::to_string(n) + "x" + std::to_string(k) + " " + form + " " + std::to_string(threads) +
-                             "t";
+                             std::to_string(n) + "x" + std::to_string(k) + " " + form + " " +
+                             std::to_string(threads) + "t";
     if (!wanted(name)) return;
     set_threads(threads);
     peers.threads(threads);
@@ -335,7 +343,8 @@ struct Bench {
       // On huge pages, as Vesta's own large tensors are.
       constexpr size_t kPage = size_t{2} << 20;
       const size_t total = (static_cast<size_t>(count) * bytes + 64 + kPage - 1) / kPage * kPage;
-      std::unique_ptr<char, decltype(&std::free)> p(static_cast<char*>(std::aligned_alloc(kPage, total)), &std::free);
+      std::unique_ptr<char, decltype(&std::free)> p(static_cast<char*>(std::aligned_alloc(kPage, total)),
+                                                    &std::free);
       madvise(p.get(), total, MADV_HUGEPAGE);
       for (int64_t i = 0; i < count; ++i) {
         const float x = uniform(rng);
@@ -359,7 +368,8 @@ struct Bench {
     const double top = ceiling[threads] * scale;
     bool any = false;
     if (options.peers && (type == GemmType::F32 || type == GemmType::Bf16) && !ta && !tb) {
-      Matmul matmul(peers.dnn, type == GemmType::F32 ? OneDnn::kF32 : OneDnn::kBf16, m, n, k, a.get(), b.get(), c.get());
+      Matmul matmul(peers.dnn, type == GemmType::F32 ? OneDnn::kF32 : OneDnn::kBf16, m, n, k, a.get(),
+                    b.get(), c.get());
       if (matmul.ok) {
         report(name, work, "GFLOP/s", top, "oneDNN matmul prepacked", ours, [&] { matmul.run(); });
         any = true;
@@ -380,16 +390,17 @@ struct Bench {
     // Training shapes go without OpenBLAS: its pauses are long.
     if (options.peers && type == GemmType::F32 && peers.cblas_sgemm && !training) {
       report(name, work, "GFLOP/s", top, "OpenBLAS", ours, [&] {
-        peers.cblas_sgemm(kRowMajor, ta ? kYes : kNo, tb ? kYes : kNo, i(m), i(n), i(k), 1, fa, i(lda), fb, i(ldb), 0,
-                          fc, i(n));
+        peers.cblas_sgemm(kRowMajor, ta ? kYes : kNo, tb ? kYes : kNo, i(m), i(n), i(k), 1, fa, i(lda), fb,
+                          i(ldb), 0, fc, i(n));
       });
       any = true;
     }
     if (options.peers && type == GemmType::F64 && peers.cblas_dgemm) {
       report(name, work, "GFLOP/s", top, "OpenBLAS", ours, [&] {
         peers.cblas_dgemm(kRowMajor, ta ? kYes : kNo, tb ? kYes : kNo, i(m), i(n), i(k), 1,
-                          reinterpret_cast<const double*>(a.get()), i(lda), reinterpret_cast<const double*>(b.get()),
-                          i(ldb), 0, reinterpret_cast<double*>(c.get()), i(n));
+                          reinterpret_cast<const double*>(a.get()), i(lda),
+                          reinterpret_cast<const double*>(b.get()), i(ldb), 0,
+                          reinterpret_cast<double*>(c.get()), i(n));
       });
       any = true;
     }
@@ -421,8 +432,16 @@ struct Bench {
     struct Linear {
       int64_t rows, in, out;
     };
-    for (Linear l : {Linear{768, 128, 384}, {768, 128, 128}, {768, 128, 512}, {768, 512, 128}, {768, 128, 256},
-                     {2048, 384, 1152}, {2048, 384, 384}, {2048, 384, 1536}, {2048, 1536, 384}, {2048, 384, 256}}) {
+    for (Linear l : {Linear{768, 128, 384},
+                     {768, 128, 128},
+                     {768, 128, 512},
+                     {768, 512, 128},
+                     {768, 128, 256},
+                     {2048, 384, 1152},
+                     {2048, 384, 384},
+                     {2048, 384, 1536},
+                     {2048, 1536, 384},
+                     {2048, 384, 256}}) {
       one(GemmType::F32, l.rows, l.out, l.in, 2, "NT", true);
       one(GemmType::F32, l.rows, l.in, l.out, 2, "NN", true);
       one(GemmType::F32, l.out, l.in, l.rows, 2, "TN", true);

@@ -24,7 +24,8 @@ void measure(const BenchOptions& o, const char* name, int calls, int ops, Body b
   for (int b = 0; b < kBatches + 20; ++b) {
     auto start = Clock::now();
     for (int i = 0; i < calls; ++i) body();
-    double per_op = std::chrono::duration<double, std::nano>(Clock::now() - start).count() / (double(calls) * ops);
+    double per_op =
+        std::chrono::duration<double, std::nano>(Clock::now() - start).count() / (double(calls) * ops);
     if (b >= 20) ns.push_back(per_op);  // the first ones warm caches and the allocator
   }
   std::sort(ns.begin(), ns.end());
@@ -54,6 +55,8 @@ int run(const BenchOptions& o) {
 }  // namespace
 
 extern const Bench overhead_bench;
-const Bench overhead_bench = {"overhead", "ns an op on 4 floats: add and mul with and without recording, a view, forward and backward", run};
+const Bench overhead_bench = {
+    "overhead", "ns an op on 4 floats: add and mul with and without recording, a view, forward and backward",
+    run};
 
 }  // namespace vesta::cli

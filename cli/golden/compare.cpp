@@ -15,19 +15,44 @@ using Complex = std::complex<double>;
 Complex read(const Tensor& t, const char* p) {
   Complex v;
   switch (t.dtype()) {
-    case DType::Bool: v = double(*reinterpret_cast<const uint8_t*>(p)); break;
-    case DType::UInt8: v = double(*reinterpret_cast<const uint8_t*>(p)); break;
-    case DType::Int8: v = double(*reinterpret_cast<const int8_t*>(p)); break;
-    case DType::Int16: v = double(*reinterpret_cast<const int16_t*>(p)); break;
-    case DType::Int32: v = double(*reinterpret_cast<const int32_t*>(p)); break;
-    case DType::Int64: v = double(*reinterpret_cast<const int64_t*>(p)); break;
-    case DType::Float16: v = double(float(*reinterpret_cast<const Half*>(p))); break;
-    case DType::BFloat16: v = double(float(*reinterpret_cast<const BFloat16*>(p))); break;
-    case DType::Float32: v = double(*reinterpret_cast<const float*>(p)); break;
-    case DType::Float64: v = *reinterpret_cast<const double*>(p); break;
-    case DType::Complex64: v = Complex(*reinterpret_cast<const std::complex<float>*>(p)); break;
-    case DType::Complex128: v = *reinterpret_cast<const Complex*>(p); break;
-    default: break;
+    case DType::Bool:
+      v = double(*reinterpret_cast<const uint8_t*>(p));
+      break;
+    case DType::UInt8:
+      v = double(*reinterpret_cast<const uint8_t*>(p));
+      break;
+    case DType::Int8:
+      v = double(*reinterpret_cast<const int8_t*>(p));
+      break;
+    case DType::Int16:
+      v = double(*reinterpret_cast<const int16_t*>(p));
+      break;
+    case DType::Int32:
+      v = double(*reinterpret_cast<const int32_t*>(p));
+      break;
+    case DType::Int64:
+      v = double(*reinterpret_cast<const int64_t*>(p));
+      break;
+    case DType::Float16:
+      v = double(float(*reinterpret_cast<const Half*>(p)));
+      break;
+    case DType::BFloat16:
+      v = double(float(*reinterpret_cast<const BFloat16*>(p)));
+      break;
+    case DType::Float32:
+      v = double(*reinterpret_cast<const float*>(p));
+      break;
+    case DType::Float64:
+      v = *reinterpret_cast<const double*>(p);
+      break;
+    case DType::Complex64:
+      v = Complex(*reinterpret_cast<const std::complex<float>*>(p));
+      break;
+    case DType::Complex128:
+      v = *reinterpret_cast<const Complex*>(p);
+      break;
+    default:
+      break;
   }
   if (t.is_conj()) v = std::conj(v);
   if (t.is_neg()) v = -v;
@@ -42,7 +67,8 @@ bool same_real(double got, double want, double allowed) {
 
 bool same(Complex got, Complex want, double rtol, double atol, bool complex) {
   if (!complex) return same_real(got.real(), want.real(), atol + rtol * std::fabs(want.real()));
-  bool special = !std::isfinite(want.real()) || !std::isfinite(want.imag()) || !std::isfinite(got.real()) || !std::isfinite(got.imag());
+  bool special = !std::isfinite(want.real()) || !std::isfinite(want.imag()) || !std::isfinite(got.real()) ||
+                 !std::isfinite(got.imag());
   if (special) {
     double allowed = atol + rtol * std::abs(want);
     if (!std::isfinite(allowed)) allowed = atol;
@@ -58,8 +84,10 @@ std::string number(const Tensor& t, const char* p) {
     return std::to_string(v);
   }
   Complex v = read(t, p);
-  if (t.is_complex()) snprintf(text, sizeof text, "%.9g%+.9gj", v.real(), v.imag());
-  else snprintf(text, sizeof text, "%.9g", v.real());
+  if (t.is_complex())
+    snprintf(text, sizeof text, "%.9g%+.9gj", v.real(), v.imag());
+  else
+    snprintf(text, sizeof text, "%.9g", v.real());
   return text;
 }
 
@@ -99,7 +127,8 @@ std::string shape_text(const Tensor& t) {
 std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol) {
   if (!got.defined() || !want.defined())
     return got.defined() == want.defined() ? "" : "wanted " + shape_text(want) + ", got " + shape_text(got);
-  if (got.dtype() != want.dtype() || got.sizes() != want.sizes()) return "wanted " + shape_text(want) + ", got " + shape_text(got);
+  if (got.dtype() != want.dtype() || got.sizes() != want.sizes())
+    return "wanted " + shape_text(want) + ", got " + shape_text(got);
   int64_t wrong = 0;
   double worst = -1;
   std::string message;
@@ -116,13 +145,15 @@ std::string difference(const Tensor& got, const Tensor& want, double rtol, doubl
     if (std::isnan(error)) error = INFINITY;
     if (error > worst) {
       worst = error;
-      message = "element " + list_text({index.data(), index.size()}) + ": wanted " + number(want, q) + ", got " + number(got, p);
+      message = "element " + list_text({index.data(), index.size()}) + ": wanted " + number(want, q) +
+                ", got " + number(got, p);
     }
   });
   if (!wrong) return "";
   char head[160];
-  snprintf(head, sizeof head, "%lld of %lld elements of %s differ beyond rtol %g atol %g; worst: ", static_cast<long long>(wrong),
-           static_cast<long long>(got.numel()), shape_text(got).c_str(), rtol, atol);
+  snprintf(head, sizeof head, "%lld of %lld elements of %s differ beyond rtol %g atol %g; worst: ",
+           static_cast<long long>(wrong), static_cast<long long>(got.numel()), shape_text(got).c_str(), rtol,
+           atol);
   return head + message;
 }
 

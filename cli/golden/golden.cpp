@@ -45,17 +45,19 @@ class CaseBuilder {
     bool complex = j.value("complex", false);
     Tensor base = stored(name, complex);
     if (!j.contains("strides")) return base;
-    auto sizes = j.at("sizes").get<std::vector<int64_t>>(), strides = j.at("strides").get<std::vector<int64_t>>();
+    auto sizes = j.at("sizes").get<std::vector<int64_t>>(),
+         strides = j.at("strides").get<std::vector<int64_t>>();
     int64_t offset = j.value("offset", int64_t(0)), last = offset;
     bool empty = false;
     for (size_t d = 0; d < sizes.size(); ++d) {
       empty |= sizes[d] == 0;
       last += (sizes[d] - 1) * strides[d];
     }
-    VESTA_CHECK_AS(IoError, sizes.size() == strides.size() && offset >= 0 && (empty || last < base.numel()), "golden case: the view of ", name,
-                   " reaches outside of it");
+    VESTA_CHECK_AS(IoError, sizes.size() == strides.size() && offset >= 0 && (empty || last < base.numel()),
+                   "golden case: the view of ", name, " reaches outside of it");
     auto* data = static_cast<char*>(base.data_ptr()) + offset * int64_t(base.element_size());
-    return from_blob(data, sizes, strides, [base](void*) {}, TensorOptions(base.dtype()));
+    return from_blob(
+        data, sizes, strides, [base](void*) {}, TensorOptions(base.dtype()));
   }
 
   Tensor stored(const std::string& name, bool complex) const {
@@ -65,8 +67,8 @@ class CaseBuilder {
     DType dtype = t.dtype();
     std::vector<int64_t> sizes = t.sizes().vec();
     if (complex) {
-      VESTA_CHECK_AS(IoError, !sizes.empty() && sizes.back() == 2 && (dtype == kFloat32 || dtype == kFloat64), "golden case: ", name,
-                     " is marked complex but is ", shape_text(t));
+      VESTA_CHECK_AS(IoError, !sizes.empty() && sizes.back() == 2 && (dtype == kFloat32 || dtype == kFloat64),
+                     "golden case: ", name, " is marked complex but is ", shape_text(t));
       sizes.pop_back();
       dtype = dtype == kFloat32 ? kComplex64 : kComplex128;
     }
@@ -82,7 +84,9 @@ class CaseBuilder {
       tensors.push_back(tensor(j));
       return tensors.back();
     }
-    if (j.contains("i")) return arg.type == ArgType::Bool ? OwnedValue(j["i"].get<int64_t>() != 0) : OwnedValue(j["i"].get<int64_t>());
+    if (j.contains("i"))
+      return arg.type == ArgType::Bool ? OwnedValue(j["i"].get<int64_t>() != 0)
+                                       : OwnedValue(j["i"].get<int64_t>());
     if (j.contains("f")) return json_number(j["f"]);
     if (j.contains("b")) return j["b"].get<bool>();
     if (j.contains("s")) return j["s"].get<std::string>();
@@ -114,8 +118,10 @@ class CaseBuilder {
       case ArgType::Tensor: {
         std::vector<Tensor> v;
         for (auto& item : items) {
-          if (item.contains("none")) v.emplace_back();
-          else v.push_back(tensors.emplace_back(tensor(item)));
+          if (item.contains("none"))
+            v.emplace_back();
+          else
+            v.push_back(tensors.emplace_back(tensor(item)));
         }
         return v;
       }
@@ -126,7 +132,8 @@ class CaseBuilder {
       }
       case ArgType::Float: {
         std::vector<double> v;
-        for (auto& item : items) v.push_back(item.contains("i") ? item["i"].get<double>() : json_number(item.at("f")));
+        for (auto& item : items)
+          v.push_back(item.contains("i") ? item["i"].get<double>() : json_number(item.at("f")));
         return v;
       }
       case ArgType::Bool: {
@@ -151,7 +158,8 @@ std::string scalar_difference(const OwnedValue& got, const Json& want, double rt
   auto text = [&] { return "wanted " + want.dump() + ", got another value"; };
   double g = 0, w = 0;
   if (want.contains("b")) {
-    return got.kind() == ValueKind::Bool && (got.scalar().raw_int() != 0) == want["b"].get<bool>() ? "" : text();
+    return got.kind() == ValueKind::Bool && (got.scalar().raw_int() != 0) == want["b"].get<bool>() ? ""
+                                                                                                   : text();
   } else if (want.contains("i")) {
     return got.kind() == ValueKind::Int && got.scalar().raw_int() == want["i"].get<int64_t>() ? "" : text();
   } else if (want.contains("f")) {
@@ -167,15 +175,16 @@ std::string scalar_difference(const OwnedValue& got, const Json& want, double rt
 }
 
 // One output against its ARG; tensors found are appended to `flat` for the gradients.
-std::string output_difference(const OwnedValue& got, const Json& want, const CaseBuilder& build, double rtol, double atol,
-                              std::vector<Tensor>& flat) {
+std::string output_difference(const OwnedValue& got, const Json& want, const CaseBuilder& build, double rtol,
+                              double atol, std::vector<Tensor>& flat) {
   if (got.kind() == ValueKind::TensorList || want.contains("list")) {
     auto& list = got.tensors();
     flat.insert(flat.end(), list.begin(), list.end());
     if (want.contains("skip")) return "";
     if (!want.contains("list")) return "wanted one tensor, got a list";
     auto& items = want["list"];
-    if (items.size() != list.size()) return "wanted " + std::to_string(items.size()) + " tensors, got " + std::to_string(list.size());
+    if (items.size() != list.size())
+      return "wanted " + std::to_string(items.size()) + " tensors, got " + std::to_string(list.size());
     for (size_t k = 0; k < list.size(); ++k) {
       if (items[k].contains("skip")) continue;
       Tensor expected = items[k].contains("none") ? Tensor() : build.tensor(items[k]);
@@ -187,11 +196,13 @@ std::string output_difference(const OwnedValue& got, const Json& want, const Cas
   if (got.is_tensor() || got.kind() == ValueKind::None) flat.push_back(got.tensor());
   if (want.contains("skip")) return "";
   if (want.contains("t")) return difference(got.tensor(), build.tensor(want), rtol, atol);
-  if (want.contains("none")) return got.kind() == ValueKind::None ? "" : "wanted nothing, got " + shape_text(got.tensor());
+  if (want.contains("none"))
+    return got.kind() == ValueKind::None ? "" : "wanted nothing, got " + shape_text(got.tensor());
   return scalar_difference(got, want, rtol, atol);
 }
 
-std::string gradient_difference(const Json& grad, const std::vector<Tensor>& outputs, const CaseBuilder& build, double rtol, double atol) {
+std::string gradient_difference(const Json& grad, const std::vector<Tensor>& outputs,
+                                const CaseBuilder& build, double rtol, double atol) {
   autograd::variable_list roots, seeds, wrt;
   auto& cotangents = grad.at("cotangent");
   if (cotangents.size() > outputs.size()) return "gradients: more cotangents than outputs";
@@ -231,7 +242,8 @@ std::string run_case(const Op& op, const Json& c, const TensorMap& stored) {
   CaseBuilder build(stored);
   std::vector<OwnedValue> args;
   auto& given = c.at("args");
-  if (given.size() > op.num_args) return "the case has " + std::to_string(given.size()) + " arguments, the schema " + op.schema.str();
+  if (given.size() > op.num_args)
+    return "the case has " + std::to_string(given.size()) + " arguments, the schema " + op.schema.str();
   for (size_t i = 0; i < given.size(); ++i) args.push_back(build.value(given[i], op.schema.args[i]));
   // Keyword arguments at their place; what lies between takes the defaults (those past `args` are not left out by
   // call_by_name, so they are filled in here).
@@ -246,7 +258,8 @@ std::string run_case(const Op& op, const Json& c, const TensorMap& stored) {
   for (int i = int(args.size()); i < last; ++i) args.push_back(OwnedValue::copy(op.defaults[size_t(i)]));
   for (auto& [at, v] : named) args[size_t(at)] = std::move(v);
 
-  const bool wants_error = c.contains("error"), in_place = op.schema.name.ends_with('_') && !op.schema.name.ends_with("__");
+  const bool wants_error = c.contains("error"),
+             in_place = op.schema.name.ends_with('_') && !op.schema.name.ends_with("__");
   if (c.contains("grad"))
     for (auto& i : c["grad"].at("wrt")) build.tensors.at(i.get<size_t>()).set_requires_grad(true);
   OwnedValue first = in_place && !args.empty() ? args[0] : OwnedValue();
@@ -265,7 +278,8 @@ std::string run_case(const Op& op, const Json& c, const TensorMap& stored) {
   double rtol = c.at("tol").at("rtol").get<double>(), atol = c["tol"].at("atol").get<double>();
   auto& out = c.at("out");
   if (in_place) results.assign(1, first);
-  if (out.size() != results.size()) return "wanted " + std::to_string(out.size()) + " outputs, got " + std::to_string(results.size());
+  if (out.size() != results.size())
+    return "wanted " + std::to_string(out.size()) + " outputs, got " + std::to_string(results.size());
   std::vector<Tensor> flat;
   for (size_t k = 0; k < results.size(); ++k) {
     std::string d = output_difference(results[k], out[k], build, rtol, atol, flat);
@@ -318,7 +332,8 @@ AcceptedDifference* Exceptions::find(std::string_view id) {
   return nullptr;
 }
 
-void check_file(const std::string& path, const CheckOptions& options, Exceptions& exceptions, Summary& summary) {
+void check_file(const std::string& path, const CheckOptions& options, Exceptions& exceptions,
+                Summary& summary) {
   VESTA_CHECK(path.ends_with(".jsonl"), "check: expected a .jsonl file, got '", path, "'");
   std::istringstream lines(read_all(path));
   const TensorMap stored = load_safetensors(path.substr(0, path.size() - 5) + "safetensors");
@@ -355,10 +370,18 @@ void check_file(const std::string& path, const CheckOptions& options, Exceptions
         }
       }
     switch (result.outcome) {
-      case Outcome::Passed: ++summary.passed; break;
-      case Outcome::Failed: ++summary.failed; break;
-      case Outcome::Accepted: ++summary.accepted; break;
-      case Outcome::NotRegistered: ++summary.not_registered, ++summary.missing_ops[result.op]; break;
+      case Outcome::Passed:
+        ++summary.passed;
+        break;
+      case Outcome::Failed:
+        ++summary.failed;
+        break;
+      case Outcome::Accepted:
+        ++summary.accepted;
+        break;
+      case Outcome::NotRegistered:
+        ++summary.not_registered, ++summary.missing_ops[result.op];
+        break;
     }
     if (result.outcome != Outcome::NotRegistered) {
       auto& [run, failed] = summary.by_op[result.op];

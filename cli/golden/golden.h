@@ -34,17 +34,18 @@ struct CaseResult {
 
 struct Summary {
   int cases = 0, passed = 0, failed = 0, accepted = 0, not_registered = 0;
-  std::map<std::string, int> missing_ops;                // op: cases
-  std::map<std::string, std::pair<int, int>> by_op;      // op: cases run, cases failed
+  std::map<std::string, int> missing_ops;            // op: cases
+  std::map<std::string, std::pair<int, int>> by_op;  // op: cases run, cases failed
 };
 
 struct CheckOptions {
-  std::string op;  // only this op ("add", or "add.Tensor"); empty = all
-  std::function<void(const std::string& id)> before;    // called before a case runs
+  std::string op;                                     // only this op ("add", or "add.Tensor"); empty = all
+  std::function<void(const std::string& id)> before;  // called before a case runs
   std::function<void(const CaseResult&)> after;
 };
 
 // Runs the cases of one file and adds to `summary`. IoError where the file or its tensors cannot be read.
-void check_file(const std::string& jsonl_path, const CheckOptions& options, Exceptions& exceptions, Summary& summary);
+void check_file(const std::string& jsonl_path, const CheckOptions& options, Exceptions& exceptions,
+                Summary& summary);
 
 }  // namespace vesta::golden

@@ -19,8 +19,12 @@ void save_checkpoint(const std::string& dir, Model& model, optim::Optimizer& opt
   char lr[32];
   std::snprintf(lr, sizeof lr, "%.17g", info.lr);  // read back to the same bits
   save_safetensors(checkpoint_path(dir), tensors,
-                   {{"step", std::to_string(info.step)}, {"seed", std::to_string(info.seed)}, {"lr", lr},
-                    {"size", info.config.size}, {"dtype", info.config.bf16 ? "bf16" : "fp32"}, {"text", info.text},
+                   {{"step", std::to_string(info.step)},
+                    {"seed", std::to_string(info.seed)},
+                    {"lr", lr},
+                    {"size", info.config.size},
+                    {"dtype", info.config.bf16 ? "bf16" : "fp32"},
+                    {"text", info.text},
                     {"batch", std::to_string(info.config.batch)}});
 }
 
@@ -28,7 +32,8 @@ namespace {
 
 const std::string& field(const Safetensors& file, const std::string& path, const char* name) {
   auto it = file.metadata.find(name);
-  VESTA_CHECK_AS(IoError, it != file.metadata.end(), path, " is not a checkpoint of this program: it has no ", name);
+  VESTA_CHECK_AS(IoError, it != file.metadata.end(), path, " is not a checkpoint of this program: it has no ",
+                 name);
   return it->second;
 }
 

@@ -17,7 +17,8 @@ struct RunInfo {
 
 std::string checkpoint_path(const std::string& dir);
 // Complete or not at all: the previous checkpoint stays until the new one is on disk.
-void save_checkpoint(const std::string& dir, Model& model, vesta::optim::Optimizer& optimizer, const RunInfo& info);
+void save_checkpoint(const std::string& dir, Model& model, vesta::optim::Optimizer& optimizer,
+                     const RunInfo& info);
 // What the run was; throws IoError where there is no checkpoint or it is damaged.
 RunInfo read_info(const std::string& dir);
 void load_checkpoint(const std::string& dir, Model& model, vesta::optim::Optimizer* optimizer);

@@ -46,7 +46,8 @@ Corpus::Corpus(const std::string& path, int64_t block) : block_(block) {
   }
   // A tenth, at most 1 MB, at the end is for validation.
   size_t validation = std::min<size_t>(bytes_.size() / 10, 1 << 20), needed = size_t(block) + 2;
-  VESTA_CHECK(bytes_.size() >= 12 * needed, "--text: ", path, " holds ", bytes_.size(), " bytes; blocks of ", block, " need at least ", 12 * needed);
+  VESTA_CHECK(bytes_.size() >= 12 * needed, "--text: ", path, " holds ", bytes_.size(), " bytes; blocks of ",
+              block, " need at least ", 12 * needed);
   split_ = bytes_.size() - std::max(validation, needed);
 }
 

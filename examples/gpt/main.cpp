@@ -19,14 +19,18 @@ int main(int argc, char** argv) {
   train->add_option("--steps", t.steps, "Steps in all")->check(CLI::PositiveNumber);
   train->add_option("--batch", t.batch, "Sequences a step; 0: the size's own")->check(CLI::NonNegativeNumber);
   train->add_option("--lr", t.lr, "Peak learning rate")->check(CLI::PositiveNumber);
-  train->add_option("--schedule", t.schedule, "Learning-rate schedule")->check(CLI::IsMember({"cosine", "constant"}));
+  train->add_option("--schedule", t.schedule, "Learning-rate schedule")
+      ->check(CLI::IsMember({"cosine", "constant"}));
   train->add_option("--clip", t.clip, "Gradient norm limit; 0: none")->check(CLI::NonNegativeNumber);
-  train->add_option("--dtype", t.dtype, "Of matrix products; parameters stay float32")->check(CLI::IsMember({"fp32", "bf16"}));
+  train->add_option("--dtype", t.dtype, "Of matrix products; parameters stay float32")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
   train->add_option("--threads", t.threads, "0: as many as there are cores")->check(CLI::NonNegativeNumber);
   train->add_option("--seed", t.seed, "Of the weights and of the batches");
   train->add_option("--out", t.out, "Folder for checkpoint, metrics and curve");
-  train->add_option("--checkpoint-every", t.checkpoint_every, "Steps between checkpoints")->check(CLI::PositiveNumber);
-  train->add_option("--eval-every", t.eval_every, "Steps between validation losses")->check(CLI::PositiveNumber);
+  train->add_option("--checkpoint-every", t.checkpoint_every, "Steps between checkpoints")
+      ->check(CLI::PositiveNumber);
+  train->add_option("--eval-every", t.eval_every, "Steps between validation losses")
+      ->check(CLI::PositiveNumber);
   train->add_option("--log-every", t.log_every, "Steps between progress lines")->check(CLI::PositiveNumber);
   train->add_flag("--resume", t.resume, "Go on from the checkpoint in --out, bit for bit");
 
@@ -52,7 +56,8 @@ int main(int argc, char** argv) {
     if (*sample) std::printf("%s\n", gpt::sample(s).c_str());
     if (*eval) {
       double loss = gpt::evaluate(eval_out, eval_text, batches);
-      std::printf("{\"val_loss\": %.6f, \"perplexity\": %.4f, \"bits_per_byte\": %.4f}\n", loss, std::exp(loss), loss / std::log(2.0));
+      std::printf("{\"val_loss\": %.6f, \"perplexity\": %.4f, \"bits_per_byte\": %.4f}\n", loss,
+                  std::exp(loss), loss / std::log(2.0));
     }
     return 0;
   } catch (const CLI::ParseError& e) {

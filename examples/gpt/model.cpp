@@ -59,7 +59,8 @@ ModelImpl::ModelImpl(const Config& c) : config(c) {
 }
 
 Tensor ModelImpl::forward(const Tensor& tokens) {
-  VESTA_CHECK(tokens.size(1) <= config.block, "gpt: expected at most ", config.block, " tokens, got ", tokens.size(1));
+  VESTA_CHECK(tokens.size(1) <= config.block, "gpt: expected at most ", config.block, " tokens, got ",
+              tokens.size(1));
   Tensor h = token(tokens) + position(arange(tokens.size(1), TensorOptions(kLong)));
   for (size_t k = 0; k < blocks->size(); ++k) h = blocks->at<BlockImpl>(k).forward(h);
   h = norm(h);

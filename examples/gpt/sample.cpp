@@ -31,10 +31,12 @@ std::string sample(const SampleOptions& o) {
     std::vector<int> order(size_t(info.config.vocab));
     std::iota(order.begin(), order.end(), 0);
     size_t keep = size_t(std::clamp<int64_t>(o.top_k, 1, info.config.vocab));
-    std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(keep), order.end(), [&](int a, int b) { return p[a] > p[b]; });
+    std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(keep), order.end(),
+                      [&](int a, int b) { return p[a] > p[b]; });
     std::vector<double> weight;
     for (size_t i = 0; i < keep; ++i) weight.push_back(std::exp((p[order[i]] - p[order[0]]) / o.temperature));
-    double u = rand({1}, generator, TensorOptions(kDouble)).item<double>() * std::accumulate(weight.begin(), weight.end(), 0.0);
+    double u = rand({1}, generator, TensorOptions(kDouble)).item<double>() *
+               std::accumulate(weight.begin(), weight.end(), 0.0);
     size_t pick = 0;
     while (pick + 1 < keep && (u -= weight[pick]) >= 0) ++pick;
     text += char(order[pick]);

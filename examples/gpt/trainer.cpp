@@ -55,7 +55,8 @@ class Metrics {
     std::ifstream in(path);
     for (std::string line; keep_through > 0 && std::getline(in, line);) {
       auto m = nlohmann::json::parse(line, nullptr, false);
-      if (!m.is_discarded() && m.contains("step") && m["step"].get<int64_t>() <= keep_through) kept += line + "\n";
+      if (!m.is_discarded() && m.contains("step") && m["step"].get<int64_t>() <= keep_through)
+        kept += line + "\n";
     }
     out_.open(path, std::ios::trunc);
     out_ << kept << std::flush;
@@ -63,8 +64,10 @@ class Metrics {
   }
   void add(int64_t step, double loss, std::optional<double> val_loss, double tokens_per_s, double lr) {
     nlohmann::ordered_json m = {{"step", step}, {"loss", loss}};
-    if (val_loss) m["val_loss"] = *val_loss;
-    else m["val_loss"] = nullptr;
+    if (val_loss)
+      m["val_loss"] = *val_loss;
+    else
+      m["val_loss"] = nullptr;
     m["tokens_per_s"] = std::round(tokens_per_s);
     m["lr"] = lr;
     out_ << m.dump() << "\n" << std::flush;
@@ -83,7 +86,8 @@ int train(TrainOptions o) {
   RunInfo info;
   if (o.resume) {
     info = read_info(o.out);
-    VESTA_CHECK(o.size == info.config.size || o.size == "nano", "--resume: the checkpoint is of size ", info.config.size, ", --size says ", o.size);
+    VESTA_CHECK(o.size == info.config.size || o.size == "nano", "--resume: the checkpoint is of size ",
+                info.config.size, ", --size says ", o.size);
   } else {
     info.config = Config::named(o.size);
     info.config.bf16 = o.dtype == "bf16";
@@ -102,13 +106,16 @@ int train(TrainOptions o) {
   Model model(c);
   int64_t parameters = 0;
   for (auto& p : model->parameters()) parameters += p.numel();
-  optim::AdamW optimizer(model->parameters(), optim::AdamWOptions(info.lr).betas({0.9, 0.95}).weight_decay(o.weight_decay));
+  optim::AdamW optimizer(model->parameters(),
+                         optim::AdamWOptions(info.lr).betas({0.9, 0.95}).weight_decay(o.weight_decay));
   optimizer.init_state();
   if (o.resume) load_checkpoint(o.out, model, &optimizer);
   o.lr = info.lr;
-  std::printf("gpt %s: %lld parameters, %s, batch %lld x %lld, %d threads, %zu training and %zu validation bytes\n", c.size.c_str(),
-              static_cast<long long>(parameters), c.bf16 ? "bf16" : "fp32", static_cast<long long>(c.batch), static_cast<long long>(c.block),
-              num_threads(), corpus.train_bytes(), corpus.validation_bytes());
+  std::printf(
+      "gpt %s: %lld parameters, %s, batch %lld x %lld, %d threads, %zu training and %zu validation bytes\n",
+      c.size.c_str(), static_cast<long long>(parameters), c.bf16 ? "bf16" : "fp32",
+      static_cast<long long>(c.batch), static_cast<long long>(c.block), num_threads(), corpus.train_bytes(),
+      corpus.validation_bytes());
   Metrics metrics(o.out + "/metrics.jsonl", info.step);
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
@@ -137,11 +144,13 @@ int train(TrainOptions o) {
       std::optional<double> val;
       if (info.step % o.eval_every == 0 || last) val = validation_loss(model, corpus, c.batch, 8);
       metrics.add(info.step, value, val, rate, lr);
-      VESTA_CHECK(std::isfinite(value), "the loss is ", value, " at step ", info.step, "; try a smaller --lr. The last checkpoint is kept");
-      std::printf("%sstep %lld/%lld  loss %.4f%s  %.0f tokens/s  lr %.2e  ETA %.0f s%s", terminal ? "\r\033[K" : "",
-                  static_cast<long long>(info.step), static_cast<long long>(o.steps), value,
-                  val ? ("  val " + std::to_string(*val).substr(0, 6)).c_str() : "", rate, lr, per_step * double(o.steps - info.step),
-                  terminal && !val ? "" : "\n");
+      VESTA_CHECK(std::isfinite(value), "the loss is ", value, " at step ", info.step,
+                  "; try a smaller --lr. The last checkpoint is kept");
+      std::printf("%sstep %lld/%lld  loss %.4f%s  %.0f tokens/s  lr %.2e  ETA %.0f s%s",
+                  terminal ? "\r\033[K" : "", static_cast<long long>(info.step),
+                  static_cast<long long>(o.steps), value,
+                  val ? ("  val " + std::to_string(*val).substr(0, 6)).c_str() : "", rate, lr,
+                  per_step * double(o.steps - info.step), terminal && !val ? "" : "\n");
       std::fflush(stdout);
       window = Clock::now();
       window_step = info.step;
@@ -150,8 +159,9 @@ int train(TrainOptions o) {
   }
   if (interrupted) save_checkpoint(o.out, model, optimizer, info);
   std::string curve = draw_curve(o.out);
-  if (interrupted) std::printf("\ninterrupted: saved at step %lld; go on with: gpt train --resume --out %s --steps %lld\n",
-                               static_cast<long long>(info.step), o.out.c_str(), static_cast<long long>(o.steps));
+  if (interrupted)
+    std::printf("\ninterrupted: saved at step %lld; go on with: gpt train --resume --out %s --steps %lld\n",
+                static_cast<long long>(info.step), o.out.c_str(), static_cast<long long>(o.steps));
   std::printf("checkpoint: %s\nloss curve: %s\n", checkpoint_path(o.out).c_str(), curve.c_str());
   return 0;
 }

@@ -5,7 +5,8 @@
 namespace gpt {
 
 struct TrainOptions {
-  std::string text = "/usr/share/dictd/gcide.dict.dz", size = "nano", dtype = "fp32", out = "gpt-out", schedule = "cosine";
+  std::string text = "/usr/share/dictd/gcide.dict.dz", size = "nano", dtype = "fp32", out = "gpt-out",
+              schedule = "cosine";
   int64_t steps = 1000, batch = 0, threads = 0, checkpoint_every = 200, eval_every = 100, log_every = 10;
   double lr = 1e-3, weight_decay = 0.1, clip = 1.0;
   uint64_t seed = 0;

@@ -52,12 +52,13 @@ using IntArrayRef = ArrayRef<int64_t>;
 class OptionalIntArrayRef {
  public:
   OptionalIntArrayRef() = default;
-  OptionalIntArrayRef(std::nullopt_t) {}                                                             // NOLINT
-  OptionalIntArrayRef(IntArrayRef v) : value_(v), has_(true) {}                                      // NOLINT
-  OptionalIntArrayRef(std::initializer_list<int64_t> v) : value_(v), has_(true) {}                   // NOLINT
-  OptionalIntArrayRef(const std::vector<int64_t>& v) : value_(v), has_(true) {}                      // NOLINT
-  OptionalIntArrayRef(const int64_t& v) : value_(v), has_(true) {}                                   // NOLINT
-  OptionalIntArrayRef(const std::optional<IntArrayRef>& v) : value_(v.value_or(IntArrayRef())), has_(v.has_value()) {}  // NOLINT
+  OptionalIntArrayRef(std::nullopt_t) {}                                            // NOLINT
+  OptionalIntArrayRef(IntArrayRef v) : value_(v), has_(true) {}                     // NOLINT
+  OptionalIntArrayRef(std::initializer_list<int64_t> v) : value_(v), has_(true) {}  // NOLINT
+  OptionalIntArrayRef(const std::vector<int64_t>& v) : value_(v), has_(true) {}     // NOLINT
+  OptionalIntArrayRef(const int64_t& v) : value_(v), has_(true) {}                  // NOLINT
+  OptionalIntArrayRef(const std::optional<IntArrayRef>& v)
+      : value_(v.value_or(IntArrayRef())), has_(v.has_value()) {}  // NOLINT
   bool has_value() const { return has_; }
   IntArrayRef operator*() const { return value_; }
   IntArrayRef value() const { return value_; }

@@ -46,11 +46,13 @@ using variable_list = std::vector<Tensor>;
 
 // Sums of gradients of `outputs` weighted by `grad_outputs` (undefined: ones for a one-element output), for each of
 // `inputs`. Does not touch .grad. An input that was not used is an error, or undefined where allow_unused.
-variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs = {},
-                   std::optional<bool> retain_graph = std::nullopt, bool create_graph = false, bool allow_unused = false);
+variable_list grad(const variable_list& outputs, const variable_list& inputs,
+                   const variable_list& grad_outputs = {}, std::optional<bool> retain_graph = std::nullopt,
+                   bool create_graph = false, bool allow_unused = false);
 // Accumulates gradients into .grad of the leaves (of `inputs` only, where given).
 void backward(const variable_list& tensors, const variable_list& grad_tensors = {},
-              std::optional<bool> retain_graph = std::nullopt, bool create_graph = false, const variable_list& inputs = {});
+              std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
+              const variable_list& inputs = {});
 
 class FunctionNode;
 
@@ -71,7 +73,8 @@ class AutogradContext {
 
  private:
   friend class FunctionNode;
-  friend variable_list run_function(std::function<variable_list(AutogradContext&)>, std::function<variable_list(AutogradContext&, variable_list)>,
+  friend variable_list run_function(std::function<variable_list(AutogradContext&)>,
+                                    std::function<variable_list(AutogradContext&, variable_list)>,
                                     const variable_list&, const char*);
   FunctionNode* node_ = nullptr;
   variable_list to_save_, dirty_, non_differentiable_;
@@ -85,7 +88,9 @@ variable_list run_function(std::function<variable_list(AutogradContext&)> forwar
 
 namespace detail {
 inline void collect(variable_list& out, const Tensor& t) { out.push_back(t); }
-inline void collect(variable_list& out, const variable_list& ts) { out.insert(out.end(), ts.begin(), ts.end()); }
+inline void collect(variable_list& out, const variable_list& ts) {
+  out.insert(out.end(), ts.begin(), ts.end());
+}
 template <class T>
 void collect(variable_list&, const T&) {}
 inline variable_list as_list(Tensor t) { return {std::move(t)}; }
@@ -108,35 +113,41 @@ struct Function {
     (detail::collect(inputs, args), ...);
     // Positions of tensors among all arguments: gradients of the others are dropped.
     std::vector<bool> is_tensor;
-    ([&] {
-      variable_list one;
-      detail::collect(one, args);
-      using Arg = std::decay_t<A>;
-      if constexpr (std::is_same_v<Arg, variable_list>) is_tensor.insert(is_tensor.end(), one.size(), true);
-      else is_tensor.push_back(std::is_same_v<Arg, Tensor>);
-    }(), ...);
-    variable_list out = run_function(
-        [&](AutogradContext& ctx) { return detail::as_list(Derived::forward(&ctx, args...)); },
-        [is_tensor](AutogradContext& ctx, variable_list dy) {
-          variable_list all = Derived::backward(&ctx, std::move(dy)), kept;
-          if (all.size() != is_tensor.size()) return all;
-          for (size_t i = 0; i < all.size(); ++i)
-            if (is_tensor[i]) kept.push_back(all[i]);
-          return kept;
-        },
-        inputs, typeid(Derived).name());
-    if constexpr (std::is_same_v<Result, Tensor>) return out[0];
-    else return out;
+    (
+        [&] {
+          variable_list one;
+          detail::collect(one, args);
+          using Arg = std::decay_t<A>;
+          if constexpr (std::is_same_v<Arg, variable_list>)
+            is_tensor.insert(is_tensor.end(), one.size(), true);
+          else
+            is_tensor.push_back(std::is_same_v<Arg, Tensor>);
+        }(),
+        ...);
+    variable_list out =
+        run_function([&](AutogradContext& ctx) { return detail::as_list(Derived::forward(&ctx, args...)); },
+                     [is_tensor](AutogradContext& ctx, variable_list dy) {
+                       variable_list all = Derived::backward(&ctx, std::move(dy)), kept;
+                       if (all.size() != is_tensor.size()) return all;
+                       for (size_t i = 0; i < all.size(); ++i)
+                         if (is_tensor[i]) kept.push_back(all[i]);
+                       return kept;
+                     },
+                     inputs, typeid(Derived).name());
+    if constexpr (std::is_same_v<Result, Tensor>)
+      return out[0];
+    else
+      return out;
   }
 };
 
 // Compares analytic gradients of fn with central differences in float64; inputs that require grad are perturbed.
 // Throws ValueError that shows the worst element where they disagree beyond atol + rtol * |numeric|.
-bool gradcheck(const std::function<variable_list(const variable_list&)>& fn, const variable_list& inputs, double eps = 1e-6,
-               double atol = 1e-5, double rtol = 1e-3);
+bool gradcheck(const std::function<variable_list(const variable_list&)>& fn, const variable_list& inputs,
+               double eps = 1e-6, double atol = 1e-5, double rtol = 1e-3);
 // The same for second derivatives, with random cotangents of the first.
-bool gradgradcheck(const std::function<variable_list(const variable_list&)>& fn, const variable_list& inputs, double eps = 1e-6,
-                   double atol = 1e-4, double rtol = 1e-3);
+bool gradgradcheck(const std::function<variable_list(const variable_list&)>& fn, const variable_list& inputs,
+                   double eps = 1e-6, double atol = 1e-4, double rtol = 1e-3);
 
 }  // namespace autograd
 }  // namespace vesta

@@ -25,20 +25,49 @@ typedef struct VestaError VestaError;
 typedef struct VestaTensor VestaTensor; /* one counted reference to a tensor */
 
 enum { /* element types, the values of vesta::DType */
-  VESTA_BOOL = 0, VESTA_UINT8 = 1, VESTA_INT8 = 2, VESTA_INT16 = 3, VESTA_INT32 = 4, VESTA_INT64 = 5, VESTA_FLOAT16 = 6,
-  VESTA_BFLOAT16 = 7, VESTA_FLOAT32 = 8, VESTA_FLOAT64 = 9, VESTA_COMPLEX64 = 10, VESTA_COMPLEX128 = 11
+       VESTA_BOOL = 0,
+       VESTA_UINT8 = 1,
+       VESTA_INT8 = 2,
+       VESTA_INT16 = 3,
+       VESTA_INT32 = 4,
+       VESTA_INT64 = 5,
+       VESTA_FLOAT16 = 6,
+       VESTA_BFLOAT16 = 7,
+       VESTA_FLOAT32 = 8,
+       VESTA_FLOAT64 = 9,
+       VESTA_COMPLEX64 = 10,
+       VESTA_COMPLEX128 = 11
 };
 
 enum { /* kinds of a VestaValue, the values of vesta::ValueKind */
-  VESTA_VALUE_NONE = 0, VESTA_VALUE_TENSOR = 1, VESTA_VALUE_BOOL = 2, VESTA_VALUE_INT = 3, VESTA_VALUE_FLOAT = 4,
-  VESTA_VALUE_COMPLEX = 5, VESTA_VALUE_STRING = 6, VESTA_VALUE_INT_LIST = 7, VESTA_VALUE_FLOAT_LIST = 8,
-  VESTA_VALUE_BOOL_LIST = 9, VESTA_VALUE_SCALAR_LIST = 10, VESTA_VALUE_TENSOR_LIST = 11, VESTA_VALUE_DTYPE = 12,
-  VESTA_VALUE_DEVICE = 13, VESTA_VALUE_LAYOUT = 14, VESTA_VALUE_MEMORY_FORMAT = 15, VESTA_VALUE_GENERATOR = 16
+       VESTA_VALUE_NONE = 0,
+       VESTA_VALUE_TENSOR = 1,
+       VESTA_VALUE_BOOL = 2,
+       VESTA_VALUE_INT = 3,
+       VESTA_VALUE_FLOAT = 4,
+       VESTA_VALUE_COMPLEX = 5,
+       VESTA_VALUE_STRING = 6,
+       VESTA_VALUE_INT_LIST = 7,
+       VESTA_VALUE_FLOAT_LIST = 8,
+       VESTA_VALUE_BOOL_LIST = 9,
+       VESTA_VALUE_SCALAR_LIST = 10,
+       VESTA_VALUE_TENSOR_LIST = 11,
+       VESTA_VALUE_DTYPE = 12,
+       VESTA_VALUE_DEVICE = 13,
+       VESTA_VALUE_LAYOUT = 14,
+       VESTA_VALUE_MEMORY_FORMAT = 15,
+       VESTA_VALUE_GENERATOR = 16
 };
 
 enum { /* error kinds, the values of vesta::ErrorKind */
-  VESTA_ERROR_VALUE = 0, VESTA_ERROR_INDEX = 1, VESTA_ERROR_TYPE = 2, VESTA_ERROR_NOT_IMPLEMENTED = 3,
-  VESTA_ERROR_OUT_OF_MEMORY = 4, VESTA_ERROR_LINALG = 5, VESTA_ERROR_IO = 6, VESTA_ERROR_INTERNAL = 7
+       VESTA_ERROR_VALUE = 0,
+       VESTA_ERROR_INDEX = 1,
+       VESTA_ERROR_TYPE = 2,
+       VESTA_ERROR_NOT_IMPLEMENTED = 3,
+       VESTA_ERROR_OUT_OF_MEMORY = 4,
+       VESTA_ERROR_LINALG = 5,
+       VESTA_ERROR_IO = 6,
+       VESTA_ERROR_INTERNAL = 7
 };
 
 /* One argument or result of an operator call; the same 16 bytes as vesta::Value. Arguments borrow what they point to;
@@ -52,7 +81,8 @@ typedef struct VestaValue {
     VestaTensor* tensor;
     int64_t i; /* BOOL, INT, DTYPE, DEVICE, LAYOUT, MEMORY_FORMAT */
     double d;
-    const void* ptr; /* lists: int64_t[], double[], uint8_t[], VestaTensor*[]; COMPLEX: double[2]; STRING: bytes */
+    const void*
+        ptr; /* lists: int64_t[], double[], uint8_t[], VestaTensor*[]; COMPLEX: double[2]; STRING: bytes */
   } u;
 } VestaValue;
 
@@ -69,7 +99,8 @@ typedef struct VestaApi {
   VestaError* (*tensor_empty)(const int64_t* sizes, int32_t ndim, int32_t dtype, VestaTensor** out);
   /* Wraps caller memory, contiguous; deleter (may be null) is called with (data, context) after the last use. */
   VestaError* (*tensor_from_blob)(void* data, const int64_t* sizes, int32_t ndim, int32_t dtype,
-                                  void (*deleter)(void* data, void* context), void* context, VestaTensor** out);
+                                  void (*deleter)(void* data, void* context), void* context,
+                                  VestaTensor** out);
   VestaTensor* (*tensor_retain)(VestaTensor*); /* returns its argument */
   void (*tensor_release)(VestaTensor*);        /* null is ignored */
   int32_t (*tensor_ndim)(const VestaTensor*);

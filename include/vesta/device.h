@@ -13,9 +13,10 @@ inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA, kM
 
 class Device {
  public:
-  constexpr Device(DeviceType type = DeviceType::CPU, int index = 0) : type_(type), index_(uint8_t(index)) {}  // NOLINT
+  constexpr Device(DeviceType type = DeviceType::CPU, int index = 0)
+      : type_(type), index_(uint8_t(index)) {}  // NOLINT
   // "cpu", "meta", "cuda", "cuda:1"; otherwise ValueError.
-  Device(const std::string& text);  // NOLINT
+  Device(const std::string& text);                         // NOLINT
   Device(const char* text) : Device(std::string(text)) {}  // NOLINT
   constexpr DeviceType type() const { return type_; }
   constexpr int index() const { return index_; }

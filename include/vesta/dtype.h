@@ -9,17 +9,30 @@
 namespace vesta {
 
 enum class DType : uint8_t {
-  Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, Complex64, Complex128, Undefined
+  Bool,
+  UInt8,
+  Int8,
+  Int16,
+  Int32,
+  Int64,
+  Float16,
+  BFloat16,
+  Float32,
+  Float64,
+  Complex64,
+  Complex128,
+  Undefined
 };
 constexpr int kNumDTypes = 12;
 using ScalarType = DType;
 
-inline constexpr DType kBool = DType::Bool, kUInt8 = DType::UInt8, kByte = kUInt8, kInt8 = DType::Int8, kChar = kInt8,
-                       kInt16 = DType::Int16, kShort = kInt16, kInt32 = DType::Int32, kInt = kInt32,
-                       kInt64 = DType::Int64, kLong = kInt64, kFloat16 = DType::Float16, kHalf = kFloat16,
-                       kBFloat16 = DType::BFloat16, kFloat32 = DType::Float32, kFloat = kFloat32,
-                       kFloat64 = DType::Float64, kDouble = kFloat64, kComplex64 = DType::Complex64,
-                       kComplexFloat = kComplex64, kComplex128 = DType::Complex128, kComplexDouble = kComplex128;
+inline constexpr DType kBool = DType::Bool, kUInt8 = DType::UInt8, kByte = kUInt8, kInt8 = DType::Int8,
+                       kChar = kInt8, kInt16 = DType::Int16, kShort = kInt16, kInt32 = DType::Int32,
+                       kInt = kInt32, kInt64 = DType::Int64, kLong = kInt64, kFloat16 = DType::Float16,
+                       kHalf = kFloat16, kBFloat16 = DType::BFloat16, kFloat32 = DType::Float32,
+                       kFloat = kFloat32, kFloat64 = DType::Float64, kDouble = kFloat64,
+                       kComplex64 = DType::Complex64, kComplexFloat = kComplex64,
+                       kComplex128 = DType::Complex128, kComplexDouble = kComplex128;
 
 // IEEE binary16, storage only: arithmetic goes through float. Conversions round to nearest even.
 struct Half {
@@ -27,7 +40,11 @@ struct Half {
   Half() = default;
   Half(float value);  // NOLINT: implicit as in libtorch
   operator float() const;
-  static Half from_bits(uint16_t b) { Half h; h.bits = b; return h; }
+  static Half from_bits(uint16_t b) {
+    Half h;
+    h.bits = b;
+    return h;
+  }
 };
 
 // bfloat16, storage only: the top half of a float32.
@@ -47,7 +64,11 @@ struct BFloat16 {
     std::memcpy(&f, &u, 4);
     return f;
   }
-  static BFloat16 from_bits(uint16_t b) { BFloat16 h; h.bits = b; return h; }
+  static BFloat16 from_bits(uint16_t b) {
+    BFloat16 h;
+    h.bits = b;
+    return h;
+  }
 };
 
 constexpr size_t element_size(DType t) {
@@ -76,19 +97,59 @@ DType promote_types(DType a, DType b);
 // Whether a value of type `from` may be written in place to a tensor of type `to` (no complex->real, float->int, ->bool).
 bool can_cast(DType from, DType to);
 
-template <class T> struct DTypeOf;  // maps a C++ type to its DType
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::Bool; };
-template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::UInt8; };
-template <> struct DTypeOf<int8_t> { static constexpr DType value = DType::Int8; };
-template <> struct DTypeOf<int16_t> { static constexpr DType value = DType::Int16; };
-template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::Int32; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::Int64; };
-template <> struct DTypeOf<long long> { static constexpr DType value = DType::Int64; };
-template <> struct DTypeOf<Half> { static constexpr DType value = DType::Float16; };
-template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::BFloat16; };
-template <> struct DTypeOf<float> { static constexpr DType value = DType::Float32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::Float64; };
-template <> struct DTypeOf<std::complex<float>> { static constexpr DType value = DType::Complex64; };
-template <> struct DTypeOf<std::complex<double>> { static constexpr DType value = DType::Complex128; };
+template <class T>
+struct DTypeOf;  // maps a C++ type to its DType
+template <>
+struct DTypeOf<bool> {
+  static constexpr DType value = DType::Bool;
+};
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::UInt8;
+};
+template <>
+struct DTypeOf<int8_t> {
+  static constexpr DType value = DType::Int8;
+};
+template <>
+struct DTypeOf<int16_t> {
+  static constexpr DType value = DType::Int16;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::Int32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::Int64;
+};
+template <>
+struct DTypeOf<long long> {
+  static constexpr DType value = DType::Int64;
+};
+template <>
+struct DTypeOf<Half> {
+  static constexpr DType value = DType::Float16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::BFloat16;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::Float32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::Float64;
+};
+template <>
+struct DTypeOf<std::complex<float>> {
+  static constexpr DType value = DType::Complex64;
+};
+template <>
+struct DTypeOf<std::complex<double>> {
+  static constexpr DType value = DType::Complex128;
+};
 
 }  // namespace vesta

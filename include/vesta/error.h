@@ -60,15 +60,16 @@ std::string message(const Parts&... parts) {
 
 // VESTA_CHECK(cond, "mm: expected a 2-D tensor, got ", dim): throws ValueError where cond is false.
 #define VESTA_CHECK(cond, ...) VESTA_CHECK_AS(ValueError, cond, __VA_ARGS__)
-#define VESTA_CHECK_AS(ErrorType, cond, ...)                        \
-  do {                                                              \
-    if (!(cond)) [[unlikely]]                                       \
+#define VESTA_CHECK_AS(ErrorType, cond, ...)                           \
+  do {                                                                 \
+    if (!(cond)) [[unlikely]]                                          \
       throw ::vesta::ErrorType(::vesta::detail::message(__VA_ARGS__)); \
   } while (0)
 
 // Programmer mistakes inside Vesta; checked in debug builds and tests.
 #ifdef VESTA_DEBUG
-#define VESTA_ASSERT(cond) VESTA_CHECK_AS(InternalError, cond, "internal: ", #cond, " failed at ", __FILE__, ":", __LINE__)
+#define VESTA_ASSERT(cond) \
+  VESTA_CHECK_AS(InternalError, cond, "internal: ", #cond, " failed at ", __FILE__, ":", __LINE__)
 #else
 #define VESTA_ASSERT(cond) ((void)0)
 #endif

@@ -1,8 +1,8 @@
 #pragma once
 // Every operator as a function, generated from the op blocks (tools/opdecl), and the C++ operators built on them.
-#include "vesta/tensor.h"
-#include "vesta/random.h"
 #include "vesta/gen/ops.h"
+#include "vesta/random.h"
+#include "vesta/tensor.h"
 
 namespace vesta {
 

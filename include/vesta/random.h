@@ -20,7 +20,10 @@ class Generator {
   explicit Generator(uint64_t seed);
   Generator(const Generator& o);
   Generator(Generator&& o) noexcept : state_(std::exchange(o.state_, nullptr)) {}
-  Generator& operator=(Generator o) noexcept { std::swap(state_, o.state_); return *this; }
+  Generator& operator=(Generator o) noexcept {
+    std::swap(state_, o.state_);
+    return *this;
+  }
   ~Generator();
 
   bool defined() const { return state_; }

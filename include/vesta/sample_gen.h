@@ -34,7 +34,9 @@ class SampleGen {
 
   // One sample with these arguments.
   template <class... A>
-  void operator()(A... args) { samples_.push_back(Sample{{OwnedValue(std::move(args))...}}); }
+  void operator()(A... args) {
+    samples_.push_back(Sample{{OwnedValue(std::move(args))...}});
+  }
   // One sample per shape; the rest of the arguments follow the tensor.
   template <class... A>
   void unary(std::vector<Shape> shapes, Range r = {}, A... rest) {

@@ -19,11 +19,12 @@ class Scalar {
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
   Scalar(T v) : kind_(ScalarKind::Int), i_(int64_t(v)) {}  // NOLINT
   template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>
-  Scalar(T v) : kind_(ScalarKind::Float), re_(double(v)) {}  // NOLINT
+  Scalar(T v) : kind_(ScalarKind::Float), re_(double(v)) {}        // NOLINT
   Scalar(Half v) : kind_(ScalarKind::Float), re_(float(v)) {}      // NOLINT
   Scalar(BFloat16 v) : kind_(ScalarKind::Float), re_(float(v)) {}  // NOLINT
   template <class T>
-  Scalar(std::complex<T> v) : kind_(ScalarKind::Complex), re_(double(v.real())), im_(double(v.imag())) {}  // NOLINT
+  Scalar(std::complex<T> v)
+      : kind_(ScalarKind::Complex), re_(double(v.real())), im_(double(v.imag())) {}  // NOLINT
 
   ScalarKind kind() const { return kind_; }
   bool isBoolean() const { return kind_ == ScalarKind::Bool; }

@@ -16,12 +16,18 @@ struct Two {
   B second;
 };
 template <class A, class B>
-inline Two<A, B> two_(A a, B b) { return {a, b}; }
+inline Two<A, B> two_(A a, B b) {
+  return {a, b};
+}
 
 template <class T>
-struct RealOf { using type = void; };
+struct RealOf {
+  using type = void;
+};
 template <class R>
-struct RealOf<cplx<R>> { using type = R; };
+struct RealOf<cplx<R>> {
+  using type = R;
+};
 
 template <class T>
 inline T attr_as(const ScalarAttr& a) {
@@ -34,24 +40,34 @@ inline T attr_as(const ScalarAttr& a) {
     return T(a.re);
 }
 template <class R>
-struct IsTwo { static constexpr bool value = false; };
+struct IsTwo {
+  static constexpr bool value = false;
+};
 template <class A, class B>
-struct IsTwo<Two<A, B>> { static constexpr bool value = true; };
+struct IsTwo<Two<A, B>> {
+  static constexpr bool value = true;
+};
 
 // Type stored for a result: comparisons give bool, stored as u8; integer arithmetic returns to its compute type.
 template <class R, class T>
 struct StoredType {
   // `a & b` of two conditions is an int: it would be stored as T where a u8 is expected. Write bool(a & b).
-  static_assert(!(std::is_floating_point_v<T> && std::is_integral_v<R>), "a scalar text gives an int where a bool was meant");
+  static_assert(!(std::is_floating_point_v<T> && std::is_integral_v<R>),
+                "a scalar text gives an int where a bool was meant");
   using type = T;
 };
 template <class T>
-struct StoredType<bool, T> { using type = uint8_t; };
+struct StoredType<bool, T> {
+  using type = uint8_t;
+};
 template <class R>
-struct StoredType<R, cplx<R>> { using type = R; };
+struct StoredType<R, cplx<R>> {
+  using type = R;
+};
 
 template <class F, class T, int kInputs, int kAttrs, size_t... I>
-void run_loop(const void* const* in, void* const* out, int64_t n, const ScalarAttr* attrs, std::index_sequence<I...>) {
+void run_loop(const void* const* in, void* const* out, int64_t n, const ScalarAttr* attrs,
+              std::index_sequence<I...>) {
   T a[kAttrs > 0 ? kAttrs : 1] = {attr_as<T>(attrs[I])...};
   (void)a;
   const T* x = static_cast<const T*>(in[0]);
@@ -60,7 +76,8 @@ void run_loop(const void* const* in, void* const* out, int64_t n, const ScalarAt
   const T* w = kInputs > 3 ? static_cast<const T*>(in[3]) : nullptr;
   using R = decltype(F{}(T{}, T{}, T{}, T{}, a[I]...));
   auto apply = [&](int64_t i) __attribute__((always_inline)) {
-    return F{}(kInputs > 0 ? x[i] : T{}, kInputs > 1 ? y[i] : T{}, kInputs > 2 ? z[i] : T{}, kInputs > 3 ? w[i] : T{}, a[I]...);
+    return F{}(kInputs > 0 ? x[i] : T{}, kInputs > 1 ? y[i] : T{}, kInputs > 2 ? z[i] : T{},
+               kInputs > 3 ? w[i] : T{}, a[I]...);
   };
   // An output may be exactly one of the inputs (in place), which ivdep allows: element i reads only element i.
   if constexpr (IsTwo<R>::value) {
@@ -74,7 +91,8 @@ void run_loop(const void* const* in, void* const* out, int64_t n, const ScalarAt
     }
   } else {
     // & and | of two bools are int in C++, which would be stored as elements of T into a bool result.
-    static_assert(!(std::is_same_v<R, int> && std::is_floating_point_v<T>), "a comparison's text must give bool: use && and ||");
+    static_assert(!(std::is_same_v<R, int> && std::is_floating_point_v<T>),
+                  "a comparison's text must give bool: use && and ||");
     using O = typename StoredType<R, T>::type;
     O* o = static_cast<O*>(out[0]);
 #pragma GCC ivdep
@@ -98,7 +116,8 @@ constexpr ScalarDef make_def(const char* text, const char* attrs, F) {
     d.loops.loop[int(ComputeType::I32)] = loop_entry<F, int32_t, kInputs, kAttrs>;
     d.loops.loop[int(ComputeType::I64)] = loop_entry<F, int64_t, kInputs, kAttrs>;
   }
-  if constexpr (kClasses & Bools) d.loops.loop[int(ComputeType::U8)] = loop_entry<F, uint8_t, kInputs, kAttrs>;
+  if constexpr (kClasses & Bools)
+    d.loops.loop[int(ComputeType::U8)] = loop_entry<F, uint8_t, kInputs, kAttrs>;
   if constexpr (kClasses & Complexes) {
     d.loops.loop[int(ComputeType::C64)] = loop_entry<F, cplx<float>, kInputs, kAttrs>;
     d.loops.loop[int(ComputeType::C128)] = loop_entry<F, cplx<double>, kInputs, kAttrs>;

@@ -49,18 +49,19 @@ constexpr int count_names(const char* list) {
 #define VESTA_ATTR_6(a, ...) , [[maybe_unused]] T a
 
 #ifdef VESTA_HAS_LOOPS
-#define SCALAR_FOR(class_mask, expr, ...)                                                                      \
-  ::vesta::scalar::make_def<::vesta::ScalarClass(class_mask), ::vesta::detail::count_inputs(#expr),            \
-                            ::vesta::detail::count_names(#__VA_ARGS__)>(                                       \
-      #expr, #__VA_ARGS__,                                                                                     \
-      []<class T>([[maybe_unused]] T x, [[maybe_unused]] T y, [[maybe_unused]] T z,                            \
-                  [[maybe_unused]] T w VESTA_ATTR_PARAMS(__VA_ARGS__)) __attribute__((always_inline)) {        \
-        using namespace ::vesta::scalar;                                                                       \
-        return (expr);                                                                                         \
+#define SCALAR_FOR(class_mask, expr, ...)                                                               \
+  ::vesta::scalar::make_def<::vesta::ScalarClass(class_mask), ::vesta::detail::count_inputs(#expr),     \
+                            ::vesta::detail::count_names(#__VA_ARGS__)>(                                \
+      #expr, #__VA_ARGS__,                                                                              \
+      []<class T>([[maybe_unused]] T x, [[maybe_unused]] T y, [[maybe_unused]] T z,                     \
+                  [[maybe_unused]] T w VESTA_ATTR_PARAMS(__VA_ARGS__)) __attribute__((always_inline)) { \
+        using namespace ::vesta::scalar;                                                                \
+        return (expr);                                                                                  \
       })
 #else
-#define SCALAR_FOR(class_mask, expr, ...) \
-  ::vesta::text_def(::vesta::ScalarClass(class_mask), ::vesta::detail::count_inputs(#expr), #expr, #__VA_ARGS__)
+#define SCALAR_FOR(class_mask, expr, ...)                                                          \
+  ::vesta::text_def(::vesta::ScalarClass(class_mask), ::vesta::detail::count_inputs(#expr), #expr, \
+                    #__VA_ARGS__)
 #endif
 #define SCALAR(expr, ...) SCALAR_FOR(::vesta::Floats, expr __VA_OPT__(, ) __VA_ARGS__)
 // Two outputs: SCALAR2((e0), (e1)).

@@ -15,7 +15,9 @@ class SymDims {
   explicit SymDims(size_t n, SymInt value = 0) { assign(n, value); }
   SymDims(std::initializer_list<SymInt> list) { append(list.begin(), list.end()); }
   template <class It, class = decltype(*std::declval<It>())>
-  SymDims(It first, It last) { append(first, last); }
+  SymDims(It first, It last) {
+    append(first, last);
+  }
   SymDims(const SymDims& o) { append(o.begin(), o.end()); }
   SymDims(SymDims&& o) noexcept { take(o); }
   SymDims& operator=(SymDims o) noexcept {
@@ -74,7 +76,9 @@ class SymDims {
     return at;
   }
   operator ArrayRef<SymInt>() const { return {data(), size_}; }  // NOLINT: implicit
-  friend bool operator==(const SymDims& a, const SymDims& b) { return ArrayRef<SymInt>(a) == ArrayRef<SymInt>(b); }
+  friend bool operator==(const SymDims& a, const SymDims& b) {
+    return ArrayRef<SymInt>(a) == ArrayRef<SymInt>(b);
+  }
 
  private:
   static constexpr size_t kInline = 8;

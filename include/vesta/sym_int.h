@@ -23,12 +23,22 @@ class SymInt {
   int64_t hint() const;
   std::string str() const;
 
-  friend SymInt operator+(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.raw_ + b.raw_) : combine('+', a, b); }
-  friend SymInt operator-(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.raw_ - b.raw_) : combine('-', a, b); }
-  friend SymInt operator*(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.raw_ * b.raw_) : combine('*', a, b); }
+  friend SymInt operator+(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.raw_ + b.raw_) : combine('+', a, b);
+  }
+  friend SymInt operator-(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.raw_ - b.raw_) : combine('-', a, b);
+  }
+  friend SymInt operator*(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.raw_ * b.raw_) : combine('*', a, b);
+  }
   // Floor division and modulo of non-negative values.
-  friend SymInt operator/(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.raw_ / b.raw_) : combine('/', a, b); }
-  friend SymInt operator%(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.raw_ % b.raw_) : combine('%', a, b); }
+  friend SymInt operator/(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.raw_ / b.raw_) : combine('/', a, b);
+  }
+  friend SymInt operator%(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(a.raw_ % b.raw_) : combine('%', a, b);
+  }
   SymInt& operator+=(SymInt b) { return *this = *this + b; }
   SymInt& operator-=(SymInt b) { return *this = *this - b; }
   SymInt& operator*=(SymInt b) { return *this = *this * b; }

@@ -26,7 +26,8 @@ using TensorList = ArrayRef<Tensor>;
 template <class T, int N>
 class TensorAccessor {
  public:
-  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides) : data_(data), sizes_(sizes), strides_(strides) {}
+  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
   auto operator[](int64_t i) const -> std::conditional_t<N == 1, T&, TensorAccessor<T, N - 1>> {
     if constexpr (N == 1)
       return data_[i * strides_[0]];
@@ -52,19 +53,40 @@ class Tensor {
   Tensor(const O& t) : Tensor(t ? *t : Tensor()) {}  // NOLINT
   Tensor(const Tensor& o) : impl_(o.impl_) { retain(); }
   Tensor(Tensor&& o) noexcept : impl_(o.impl_) { o.impl_ = nullptr; }
-  Tensor& operator=(const Tensor& o) & { Tensor(o).swap(*this); return *this; }
-  Tensor& operator=(Tensor&& o) & noexcept { Tensor(std::move(o)).swap(*this); return *this; }
+  Tensor& operator=(const Tensor& o) & {
+    Tensor(o).swap(*this);
+    return *this;
+  }
+  Tensor& operator=(Tensor&& o) & noexcept {
+    Tensor(std::move(o)).swap(*this);
+    return *this;
+  }
   // Assignment to an indexed expression writes the elements: t.index({0}) = 1; t[2] = other.
   Tensor& operator=(const Tensor& o) &&;
   Tensor& operator=(const Scalar& v) &&;
-  ~Tensor() { if (impl_) detail::release(impl_); }
+  ~Tensor() {
+    if (impl_) detail::release(impl_);
+  }
   // Takes over one reference to impl.
-  static Tensor adopt(TensorImpl* impl) { Tensor t; t.impl_ = impl; return t; }
+  static Tensor adopt(TensorImpl* impl) {
+    Tensor t;
+    t.impl_ = impl;
+    return t;
+  }
   // Adds a reference.
-  static Tensor borrow(TensorImpl* impl) { Tensor t; t.impl_ = impl; t.retain(); return t; }
+  static Tensor borrow(TensorImpl* impl) {
+    Tensor t;
+    t.impl_ = impl;
+    t.retain();
+    return t;
+  }
   TensorImpl* impl() const { return impl_; }
   TensorImpl* unsafeGetTensorImpl() const { return impl_; }
-  TensorImpl* release_impl() { auto* p = impl_; impl_ = nullptr; return p; }
+  TensorImpl* release_impl() {
+    auto* p = impl_;
+    impl_ = nullptr;
+    return p;
+  }
   void swap(Tensor& o) noexcept { std::swap(impl_, o.impl_); }
 
   bool defined() const { return impl_ != nullptr; }
@@ -111,7 +133,9 @@ class Tensor {
     return static_cast<T*>(data_ptr());
   }
   template <class T>
-  const T* const_data_ptr() const { return data_ptr<T>(); }
+  const T* const_data_ptr() const {
+    return data_ptr<T>();
+  }
   template <class T, int N>
   TensorAccessor<T, N> accessor() const& {
     detail::check_accessor(get(), N);
@@ -120,7 +144,9 @@ class Tensor {
   // The only element as a number; ValueError unless numel() == 1.
   Scalar item() const;
   template <class T>
-  T item() const { return item().to<T>(); }
+  T item() const {
+    return item().to<T>();
+  }
   std::string toString() const;  // "CPUFloatType"
   std::string str() const;       // as printed
   void print() const;            // to standard output
@@ -134,15 +160,16 @@ class Tensor {
   const Tensor& grad() const;
   Tensor& mutable_grad() const;
   // Back-propagates from this tensor; `gradient` may be left out for one element.
-  void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt, bool create_graph = false) const;
+  void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
+                bool create_graph = false) const;
   // Keeps .grad of a non-leaf.
   void retain_grad() const;
   bool retains_grad() const;
   // Calls hook(grad) when this tensor's gradient has been computed; a defined result replaces it. The id removes it.
   unsigned register_hook(std::function<Tensor(const Tensor&)> hook) const;
   void remove_hook(unsigned id) const;
-  GradNode* grad_fn() const;          // null for a leaf
-  std::string grad_fn_name() const;   // "MulBackward" and the like; empty for a leaf
+  GradNode* grad_fn() const;         // null for a leaf
+  std::string grad_fn_name() const;  // "MulBackward" and the like; empty for a leaf
   uint32_t _version() const;
   uint32_t output_nr() const { return get()->output_nr; }
   bool _is_view() const;
@@ -184,12 +211,19 @@ class Tensor {
 #include "vesta/gen/tensor_methods.h"
 
  private:
-  void retain() { if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed); }
-  TensorImpl* get() const { if (!impl_) [[unlikely]] detail::throw_undefined(); return impl_; }
+  void retain() {
+    if (impl_) impl_->refs.fetch_add(1, std::memory_order_relaxed);
+  }
+  TensorImpl* get() const {
+    if (!impl_) [[unlikely]]
+      detail::throw_undefined();
+    return impl_;
+  }
   TensorImpl* impl_;
 };
 
-inline Value::Value(const Tensor& t) : kind(t.defined() ? ValueKind::Tensor : ValueKind::None), tensor(t.impl()) {}
+inline Value::Value(const Tensor& t)
+    : kind(t.defined() ? ValueKind::Tensor : ValueKind::None), tensor(t.impl()) {}
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
@@ -200,7 +234,8 @@ DType result_type(const Scalar& a, const Tensor& b);
 
 // Wraps memory owned by someone else; `deleter` (may be empty) runs once when the last tensor that uses it is gone.
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
-Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter, const TensorOptions& options = {});
+Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter,
+                 const TensorOptions& options = {});
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter,
                  const TensorOptions& options = {});
 

@@ -36,23 +36,24 @@ struct alignas(64) TensorImpl {
   static constexpr uint32_t kInterpreters = 31;
   // Cached facts.
   static constexpr uint32_t kContiguous = 1u << 8, kDense = 1u << 9, kView = 1u << 10, kConj = 1u << 11,
-                            kNeg = 1u << 12, kInference = 1u << 13, kRetainsGrad = 1u << 14, kEmbedded = 1u << 15,
-                            kHasData = 1u << 16;
+                            kNeg = 1u << 12, kInference = 1u << 13, kRetainsGrad = 1u << 14,
+                            kEmbedded = 1u << 15, kHasData = 1u << 16;
 
   std::atomic<uint32_t> refs;
   DType dtype;
-  uint8_t device;      // Device::packed
+  uint8_t device;  // Device::packed
   uint8_t ndim;
   uint8_t size_class;  // of this block
   uint32_t bits;
   uint32_t output_nr;  // which output of grad_fn
   void* data;          // storage->data + offset, ready to use; null for meta and traced tensors
   int64_t numel;
-  Storage* storage;    // null for meta and traced tensors
+  Storage* storage;  // null for meta and traced tensors
   GradNode* grad_fn;
-  TensorExt* ext;      // gradient, hooks and other things that few tensors have
-  int64_t offset;      // elements from the start of storage
-  int64_t inline_sizes[kInlineDims], inline_strides[kInlineDims];  // more dims: inline_sizes[0] points to 2 * ndim
+  TensorExt* ext;  // gradient, hooks and other things that few tensors have
+  int64_t offset;  // elements from the start of storage
+  int64_t inline_sizes[kInlineDims],
+      inline_strides[kInlineDims];  // more dims: inline_sizes[0] points to 2 * ndim
   union {
     Storage own;    // used by a tensor that made its storage (kEmbedded)
     ViewInfo view;  // used by a view (kView)
@@ -72,7 +73,8 @@ namespace detail {
 // references), so the locked decrement is skipped.
 void destroy(TensorImpl* impl);
 inline void release(TensorImpl* impl) {
-  if (impl->refs.load(std::memory_order_acquire) == 1 || impl->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
+  if (impl->refs.load(std::memory_order_acquire) == 1 ||
+      impl->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
     destroy(impl);
 }
 [[noreturn]] void throw_undefined();

@@ -11,18 +11,42 @@ namespace vesta {
 class TensorOptions {
  public:
   TensorOptions() = default;
-  TensorOptions(DType t) : dtype_(t) {}            // NOLINT: implicit as in libtorch, here and below
-  TensorOptions(Device d) : device_(d) {}          // NOLINT
-  TensorOptions(DeviceType d) : device_(Device(d)) {}  // NOLINT
-  TensorOptions(Layout l) : layout_(l) {}          // NOLINT
+  TensorOptions(DType t) : dtype_(t) {}                 // NOLINT: implicit as in libtorch, here and below
+  TensorOptions(Device d) : device_(d) {}               // NOLINT
+  TensorOptions(DeviceType d) : device_(Device(d)) {}   // NOLINT
+  TensorOptions(Layout l) : layout_(l) {}               // NOLINT
   TensorOptions(MemoryFormat f) : memory_format_(f) {}  // NOLINT
 
-  [[nodiscard]] TensorOptions dtype(std::optional<DType> t) const { auto o = *this; o.dtype_ = t; return o; }
-  [[nodiscard]] TensorOptions device(std::optional<Device> d) const { auto o = *this; o.device_ = d; return o; }
-  [[nodiscard]] TensorOptions layout(std::optional<Layout> l) const { auto o = *this; o.layout_ = l; return o; }
-  [[nodiscard]] TensorOptions requires_grad(bool r) const { auto o = *this; o.requires_grad_ = r; return o; }
-  [[nodiscard]] TensorOptions pinned_memory(bool p = true) const { auto o = *this; o.pinned_ = p; return o; }
-  [[nodiscard]] TensorOptions memory_format(std::optional<MemoryFormat> f) const { auto o = *this; o.memory_format_ = f; return o; }
+  [[nodiscard]] TensorOptions dtype(std::optional<DType> t) const {
+    auto o = *this;
+    o.dtype_ = t;
+    return o;
+  }
+  [[nodiscard]] TensorOptions device(std::optional<Device> d) const {
+    auto o = *this;
+    o.device_ = d;
+    return o;
+  }
+  [[nodiscard]] TensorOptions layout(std::optional<Layout> l) const {
+    auto o = *this;
+    o.layout_ = l;
+    return o;
+  }
+  [[nodiscard]] TensorOptions requires_grad(bool r) const {
+    auto o = *this;
+    o.requires_grad_ = r;
+    return o;
+  }
+  [[nodiscard]] TensorOptions pinned_memory(bool p = true) const {
+    auto o = *this;
+    o.pinned_ = p;
+    return o;
+  }
+  [[nodiscard]] TensorOptions memory_format(std::optional<MemoryFormat> f) const {
+    auto o = *this;
+    o.memory_format_ = f;
+    return o;
+  }
 
   DType dtype() const { return dtype_.value_or(get_default_dtype()); }
   Device device() const { return device_.value_or(Device()); }

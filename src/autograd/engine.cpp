@@ -24,8 +24,9 @@ std::mutex& grad_mutex(const TensorImpl* leaf) {
 // Nobody else can see this tensor's elements.
 bool sole_owner(const Tensor& t) {
   TensorImpl* i = t.impl();
-  return i->refs.load(std::memory_order_acquire) == 1 && i->storage && i->storage->refs.load(std::memory_order_acquire) == 1 &&
-         !(i->bits & TensorImpl::kView) && (i->bits & TensorImpl::kDense);
+  return i->refs.load(std::memory_order_acquire) == 1 && i->storage &&
+         i->storage->refs.load(std::memory_order_acquire) == 1 && !(i->bits & TensorImpl::kView) &&
+         (i->bits & TensorImpl::kDense);
 }
 
 class Pass {
@@ -58,8 +59,10 @@ class Pass {
     if (!captures_.empty()) mark_needed();
     AutoGradMode mode(options_.create_graph);
     for (size_t k = 0; k < starts.size(); ++k) {
-      if (starts[k].leaf) expect_leaf(starts[k].leaf);
-      else ++starts[k].node->deps;
+      if (starts[k].leaf)
+        expect_leaf(starts[k].leaf);
+      else
+        ++starts[k].node->deps;
     }
     for (size_t k = 0; k < starts.size(); ++k) deliver(starts[k], grad_roots[k]);
     while (!ready_.empty()) {
@@ -178,13 +181,18 @@ class Pass {
 
   void add_to(Tensor& slot, const Tensor& g) {
     if (!g.defined()) return;
-    if (!slot.defined()) slot = g;
-    else if (!options_.create_graph && sole_owner(slot)) slot.add_(g);
-    else slot = slot + g;
+    if (!slot.defined())
+      slot = g;
+    else if (!options_.create_graph && sole_owner(slot))
+      slot.add_(g);
+    else
+      slot = slot + g;
   }
   void add_to(Tensor& slot, Tensor&& g) {
-    if (!slot.defined()) slot = std::move(g);
-    else add_to(slot, g);
+    if (!slot.defined())
+      slot = std::move(g);
+    else
+      add_to(slot, g);
   }
 
   void deliver(const Edge& e, Tensor g) {
@@ -222,8 +230,10 @@ class Pass {
       Tensor& g = x.grad;
       if (!g.defined()) {
         bool same_layout = leaf.sum.strides() == Tensor::borrow(leaf.impl).strides();
-        if (options_.create_graph || !leaf.sum.impl()->storage || (sole_owner(leaf.sum) && same_layout)) g = std::move(leaf.sum);
-        else g = fresh_like(leaf.impl, leaf.sum);
+        if (options_.create_graph || !leaf.sum.impl()->storage || (sole_owner(leaf.sum) && same_layout))
+          g = std::move(leaf.sum);
+        else
+          g = fresh_like(leaf.impl, leaf.sum);
       } else if (options_.create_graph) {
         g = g + leaf.sum;
       } else {
@@ -286,19 +296,24 @@ class Pass {
 
 }  // namespace
 
-std::vector<Tensor> run_backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& grad_roots, const BackwardOptions& options) {
+std::vector<Tensor> run_backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& grad_roots,
+                                 const BackwardOptions& options) {
   VESTA_CHECK(!roots.empty(), "backward: expected at least one tensor");
-  VESTA_CHECK(grad_roots.empty() || grad_roots.size() == roots.size(), "backward: expected ", roots.size(), " gradients, got ", grad_roots.size());
+  VESTA_CHECK(grad_roots.empty() || grad_roots.size() == roots.size(), "backward: expected ", roots.size(),
+              " gradients, got ", grad_roots.size());
   std::vector<Tensor> seeds;
   for (size_t k = 0; k < roots.size(); ++k) {
     const Tensor& t = roots[k];
-    VESTA_CHECK(t.defined() && requires_grad(t.impl()), "backward: element ", k, " of the tensors does not require grad and has no grad_fn");
+    VESTA_CHECK(t.defined() && requires_grad(t.impl()), "backward: element ", k,
+                " of the tensors does not require grad and has no grad_fn");
     Tensor seed = k < grad_roots.size() ? grad_roots[k] : Tensor();
     if (seed.defined()) {
       VESTA_CHECK(seed.sizes() == t.sizes(), "backward: expected a gradient of the same shape as tensor ", k);
       if (seed.dtype() != t.dtype()) seed = seed.to(t.dtype());
     } else {
-      VESTA_CHECK(t.numel() == 1, "backward: grad can be implicitly created only for scalar outputs; this tensor has ", t.numel(), " elements");
+      VESTA_CHECK(t.numel() == 1,
+                  "backward: grad can be implicitly created only for scalar outputs; this tensor has ",
+                  t.numel(), " elements");
       VESTA_CHECK(!t.is_complex(), "backward: grad can be implicitly created only for real scalar outputs");
       NoGradGuard no_grad;
       seed = ones_like(t);

@@ -16,7 +16,7 @@ class FunctionNode final : public VectorNode {
   std::vector<std::vector<int64_t>> out_sizes;
   std::vector<TensorOptions> out_options;
   struct Kept {
-    Tensor tensor;      // an input as it is, an output as a detached alias
+    Tensor tensor;  // an input as it is, an output as a detached alias
     uint32_t version;
     int output = -1;
     bool defined = true;
@@ -30,7 +30,8 @@ class FunctionNode final : public VectorNode {
       for (size_t j = 0; j < cotangents.size(); ++j)
         if (!cotangents[j].defined()) cotangents[j] = zeros(out_sizes[j], out_options[j]);
     variable_list out = backward(ctx, std::move(cotangents));
-    VESTA_CHECK(out.size() == gradients.size(), label, ": backward returned ", out.size(), " gradients, expected ", gradients.size());
+    VESTA_CHECK(out.size() == gradients.size(), label, ": backward returned ", out.size(),
+                " gradients, expected ", gradients.size());
     for (size_t k = 0; k < out.size(); ++k) gradients[k] = out[k];
   }
   std::string name() const override { return label; }
@@ -53,7 +54,8 @@ class FunctionNode final : public VectorNode {
     }
   }
   variable_list unpack() {
-    VESTA_CHECK(!released, label, ": trying to backward through the graph a second time, but its saved tensors were freed; "
+    VESTA_CHECK(!released, label,
+                ": trying to backward through the graph a second time, but its saved tensors were freed; "
                 "pass retain_graph=true to the first backward");
     variable_list list;
     for (auto& k : kept) {
@@ -62,8 +64,9 @@ class FunctionNode final : public VectorNode {
         continue;
       }
       TensorImpl* t = k.tensor.impl();
-      VESTA_CHECK(!t->storage || t->storage->version == k.version, label, ": a saved tensor was modified by an in-place operation",
-                  last_in_place_op(t->storage), ": it is at version ", t->storage->version, ", expected version ", k.version);
+      VESTA_CHECK(!t->storage || t->storage->version == k.version, label,
+                  ": a saved tensor was modified by an in-place operation", last_in_place_op(t->storage),
+                  ": it is at version ", t->storage->version, ", expected version ", k.version);
       if (k.output >= 0 && thread_state.grad_mode) {
         Tensor alias = shallow_alias(k.tensor);
         attach_output(alias.impl(), this, uint32_t(k.output));
@@ -102,8 +105,8 @@ std::string readable(const char* mangled) {
 }  // namespace
 
 variable_list run_function(std::function<variable_list(AutogradContext&)> forward,
-                           std::function<variable_list(AutogradContext&, variable_list)> backward, const variable_list& inputs,
-                           const char* type_name) {
+                           std::function<variable_list(AutogradContext&, variable_list)> backward,
+                           const variable_list& inputs, const char* type_name) {
   auto* node = new FunctionNode;
   struct Drop {
     FunctionNode* n;
@@ -140,9 +143,13 @@ variable_list run_function(std::function<variable_list(AutogradContext&)> forwar
   for (size_t j = 0; j < out.size(); ++j) {
     node->out_sizes.push_back(out[j].defined() ? out[j].sizes().vec() : std::vector<int64_t>());
     node->out_options.push_back(out[j].defined() ? out[j].options() : TensorOptions());
-    if (!out[j].defined() || contains(node->ctx.non_differentiable_, out[j]) || !(out[j].is_floating_point() || out[j].is_complex())) continue;
-    if (contains(node->ctx.dirty_, out[j])) check_in_place(node->label, out[j]), rebase_history(out[j], node, uint32_t(j));
-    else attach_output(out[j].impl(), node, uint32_t(j));
+    if (!out[j].defined() || contains(node->ctx.non_differentiable_, out[j]) ||
+        !(out[j].is_floating_point() || out[j].is_complex()))
+      continue;
+    if (contains(node->ctx.dirty_, out[j]))
+      check_in_place(node->label, out[j]), rebase_history(out[j], node, uint32_t(j));
+    else
+      attach_output(out[j].impl(), node, uint32_t(j));
   }
   node->backward = std::move(backward);
   node->keep(node->ctx.to_save_, out);

@@ -18,7 +18,9 @@ struct Geometry {
   std::vector<int64_t> sizes, strides;
   int64_t offset;
   explicit Geometry(TensorImpl* t)
-      : sizes(t->sizes_data(), t->sizes_data() + t->ndim), strides(t->strides_data(), t->strides_data() + t->ndim), offset(t->offset) {}
+      : sizes(t->sizes_data(), t->sizes_data() + t->ndim),
+        strides(t->strides_data(), t->strides_data() + t->ndim),
+        offset(t->offset) {}
 };
 
 // Gradient of a base given that of a view of it.
@@ -62,7 +64,8 @@ class CopySlicesNode final : public VectorNode {
   }
   void apply(std::span<Tensor> dy, std::span<Tensor> gradients) override {
     if (!dy[0].defined()) return;
-    VESTA_CHECK(fn_, name(), ": trying to backward through the graph a second time, but its saved tensors were freed; "
+    VESTA_CHECK(fn_, name(),
+                ": trying to backward through the graph a second time, but its saved tensors were freed; "
                 "pass retain_graph=true to the first backward");
     int64_t extent = 1;
     for (auto* g : {&base_, &view_}) {
@@ -77,8 +80,10 @@ class CopySlicesNode final : public VectorNode {
     std::vector<Tensor> in(fn_->num_outputs), out(fn_->edges().size());
     in[output_nr_] = slice.clone();
     fn_->apply(in, out);
-    if (out.size() && out[0].defined()) slice.copy_(out[0]);
-    else slice.zero_();
+    if (out.size() && out[0].defined())
+      slice.copy_(out[0]);
+    else
+      slice.zero_();
     gradients[0] = result;
     for (size_t k = 1; k < gradients.size() && k < out.size(); ++k) gradients[k] = out[k];
   }
@@ -125,7 +130,9 @@ Edge gradient_edge(TensorImpl* t) {
 
 void refresh_view(TensorImpl* v) {
   TensorImpl* base = v->view.base;
-  if (!v->storage || v->view.grad_version == v->storage->version || !(base->bits & TensorImpl::kAutograd) || !base->grad_fn) return;
+  if (!v->storage || v->view.grad_version == v->storage->version || !(base->bits & TensorImpl::kAutograd) ||
+      !base->grad_fn)
+    return;
   auto* node = new AsStridedNode(base, v);
   node->set_edges({edge_of(base)});
   attach_output(v, node, 0);
@@ -137,7 +144,8 @@ void check_in_place(const std::string& name, const Tensor& t) {
   TensorImpl* impl = t.impl();
   bool leaf = !impl->grad_fn;
   VESTA_CHECK(!(leaf && (impl->bits & TensorImpl::kAutograd) && !(impl->bits & TensorImpl::kView)), name,
-              ": a leaf tensor that requires grad is being used in an in-place operation; wrap the call in NoGradGuard or use the functional form");
+              ": a leaf tensor that requires grad is being used in an in-place operation; wrap the call in "
+              "NoGradGuard or use the functional form");
   if (!(impl->bits & TensorImpl::kView)) return;
   TensorImpl* base = impl->view.base;
   bool grads = (impl->bits | base->bits) & TensorImpl::kAutograd;
@@ -145,13 +153,18 @@ void check_in_place(const std::string& name, const Tensor& t) {
               ": a view of a leaf tensor that requires grad is being used in an in-place operation");
   switch (ViewCreation(impl->view.creation)) {
     case ViewCreation::MultiOutput:
-      VESTA_CHECK(!grads, name, ": this view is the output of a function that returns several views; such views cannot be modified in "
+      VESTA_CHECK(!grads, name,
+                  ": this view is the output of a function that returns several views; such views cannot be "
+                  "modified in "
                   "place under autograd. Clone it or use the functional form");
       break;
     case ViewCreation::NoGrad:
-      VESTA_CHECK(!grads, name, ": this view was created under NoGradGuard and is being modified in place with grad mode on");
+      VESTA_CHECK(
+          !grads, name,
+          ": this view was created under NoGradGuard and is being modified in place with grad mode on");
       break;
-    default: break;
+    default:
+      break;
   }
 }
 

@@ -24,7 +24,8 @@ struct EdgeList {
       e = gradient_edge(t);
       any |= e.valid();
     }
-    if (count < kInline) [[likely]] inline_edges[count] = e;
+    if (count < kInline) [[likely]]
+      inline_edges[count] = e;
     else {
       if (count == kInline) more.assign(inline_edges, inline_edges + kInline);
       more.push_back(e);
@@ -41,7 +42,9 @@ struct EdgeList {
       }
     }
   }
-  std::span<Edge> span() { return count <= kInline ? std::span<Edge>(inline_edges, count) : std::span<Edge>(more); }
+  std::span<Edge> span() {
+    return count <= kInline ? std::span<Edge>(inline_edges, count) : std::span<Edge>(more);
+  }
   void release() {
     for (auto& e : span()) {
       if (e.node) release_grad_node(e.node);
@@ -73,7 +76,8 @@ void attach_outputs(const Op& op, Node* node, Value* outs) {
     return;
   }
   for (int j = 0; j < op.num_outs; ++j)
-    if (outs[j].kind == ValueKind::Tensor && !(op.def->non_diff_outputs >> j & 1)) attach(outs[j].tensor, uint32_t(j));
+    if (outs[j].kind == ValueKind::Tensor && !(op.def->non_diff_outputs >> j & 1))
+      attach(outs[j].tensor, uint32_t(j));
 }
 
 // Forms of an op that has only a decomposition: run it recorded, then write the result.
@@ -89,8 +93,8 @@ void decompose(const Op& op, const Value* args, Value* outs) {
     outs[0] = vesta::detail::give_list(std::move(r.items_));
     return;
   }
-  VESTA_CHECK_AS(InternalError, r.items_.size() == op.num_outs, op.name, ": the decomposition returned ", r.items_.size(),
-                 " results, expected ", int(op.num_outs));
+  VESTA_CHECK_AS(InternalError, r.items_.size() == op.num_outs, op.name, ": the decomposition returned ",
+                 r.items_.size(), " results, expected ", int(op.num_outs));
   for (int j = 0; j < op.num_outs; ++j) outs[j] = vesta::detail::give(std::move(r.items_[size_t(j)]));
 }
 
@@ -132,8 +136,10 @@ void interpret(const Op& op, const Value* args, Value* outs, uint32_t bits) {
   try {
     below(op, args, outs, bits);
     node->save_outputs(outs);
-    if (op.mutates) finish_mutating(op, args, node);
-    else attach_outputs(op, node, outs);
+    if (op.mutates)
+      finish_mutating(op, args, node);
+    else
+      attach_outputs(op, node, outs);
   } catch (...) {
     release_grad_node(node);
     throw;

@@ -6,9 +6,9 @@
 
 #include "core/call.h"
 #include "core/storage.h"
+#include "runtime/cpu/allocator.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
-#include "runtime/cpu/allocator.h"
 
 namespace vesta {
 
@@ -18,7 +18,9 @@ thread_local std::vector<GradNode*>* pending_release = nullptr;
 }  // namespace
 
 void release_grad_node(GradNode* node) {
-  if (node->refs.load(std::memory_order_acquire) != 1 && node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (node->refs.load(std::memory_order_acquire) != 1 &&
+      node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
   if (pending_release) {
     pending_release->push_back(node);
     return;
@@ -91,12 +93,17 @@ bool saves(const SaveItem& item, const OpNode& node, std::span<Edge> edges) {
 size_t attr_bytes(const Value& v) {
   switch (v.kind) {
     case ValueKind::IntList:
-    case ValueKind::FloatList: return size_t(v.length) * 8;
+    case ValueKind::FloatList:
+      return size_t(v.length) * 8;
     case ValueKind::BoolList:
-    case ValueKind::String: return (size_t(v.length) + 7) & ~size_t(7);
-    case ValueKind::ScalarList: return v.length * sizeof(Scalar);
-    case ValueKind::Complex: return 16;
-    default: return 0;
+    case ValueKind::String:
+      return (size_t(v.length) + 7) & ~size_t(7);
+    case ValueKind::ScalarList:
+      return v.length * sizeof(Scalar);
+    case ValueKind::Complex:
+      return 16;
+    default:
+      return 0;
   }
 }
 
@@ -117,8 +124,8 @@ OpNode* OpNode::record(const Op& op, const Value* args, std::span<Edge> edges) {
     }
   }
   size_t capacity = size_t(op.def->save.count) + list_slots + (op.list_result >= 0 ? 8 : 0);
-  size_t bytes = sizeof(OpNode) + edges.size() * (sizeof(Edge) + sizeof(InputMeta)) + op.num_args * sizeof(Value) +
-                 capacity * sizeof(Saved) + size_words * 8 + attr_tail;
+  size_t bytes = sizeof(OpNode) + edges.size() * (sizeof(Edge) + sizeof(InputMeta)) +
+                 op.num_args * sizeof(Value) + capacity * sizeof(Saved) + size_words * 8 + attr_tail;
   char* at = static_cast<char*>(cpu::allocate(bytes));
   auto* node = new (at) OpNode();
   node->block_bytes_ = uint32_t(bytes);
@@ -197,8 +204,8 @@ void OpNode::save_input(TensorImpl* t, int arg, int edge) {
   s.edge = int16_t(edge);
   s.output = -1;
   if (t->bits & TensorImpl::kInference) [[unlikely]]
-    throw ValueError(op_->name + ": inference tensors cannot be saved for backward; clone " + op_->schema.args[size_t(arg)].name +
-                     " outside of InferenceMode first");
+    throw ValueError(op_->name + ": inference tensors cannot be saved for backward; clone " +
+                     op_->schema.args[size_t(arg)].name + " outside of InferenceMode first");
   if (op_->mutates && op_->schema.args[size_t(arg)].mutated) {
     // The call overwrites it: keep what it was.
     NoGradGuard no_grad;
@@ -231,7 +238,11 @@ void OpNode::save_outputs(const Value* outs) {
   };
   bool is_list = op_->list_result >= 0;
   num_outputs = is_list ? outs[0].length : op_->num_outs;
-  auto output = [&](size_t j) { return is_list ? outs[0].tensors()[j].impl() : outs[j].kind == ValueKind::Tensor ? outs[j].tensor : nullptr; };
+  auto output = [&](size_t j) {
+    return is_list                             ? outs[0].tensors()[j].impl()
+           : outs[j].kind == ValueKind::Tensor ? outs[j].tensor
+                                               : nullptr;
+  };
   for (size_t j = 0; j < num_outputs; ++j)
     if (TensorImpl* t = output(j)) remember(t, j);
   if (!op_->saves_outputs) return;
@@ -239,7 +250,8 @@ void OpNode::save_outputs(const Value* outs) {
   for (int i = 0; i < list.count; ++i) {
     const SaveItem& item = list.items[i];
     if (!item.output || !saves(item, *this, edges())) continue;
-    for (size_t j = is_list ? 0 : size_t(item.index); j < (is_list ? num_outputs : size_t(item.index) + 1); ++j) {
+    for (size_t j = is_list ? 0 : size_t(item.index); j < (is_list ? num_outputs : size_t(item.index) + 1);
+         ++j) {
       TensorImpl* t = output(j);
       if (!t) continue;
       VESTA_CHECK_AS(InternalError, num_saved_ < saved_capacity_, op_->name, ": too many saved outputs");
@@ -260,7 +272,8 @@ std::string OpNode::name() const {
   bool upper = true;
   std::string out;
   for (char c : n) {
-    if (c == '_') upper = true;
+    if (c == '_')
+      upper = true;
     else {
       out += upper ? char(std::toupper(c)) : c;
       upper = false;
@@ -298,7 +311,9 @@ int OpNode::first_edge(int arg) const {
   }
   throw InternalError(op_->name + ": argument " + std::to_string(arg) + " is not a tensor");
 }
-int OpNode::edge_count(int arg) const { return attrs_[arg].kind == ValueKind::TensorList ? int(attrs_[arg].length) : 1; }
+int OpNode::edge_count(int arg) const {
+  return attrs_[arg].kind == ValueKind::TensorList ? int(attrs_[arg].length) : 1;
+}
 
 IntArrayRef OpNode::out_sizes(int j) const {
   if (j == 0 && out_ndim_ != kElsewhere) return {out_sizes_, out_ndim_};
@@ -314,14 +329,17 @@ int OpNode::find_saved(int index, bool output, int element) const {
 
 Tensor OpNode::unpack(int slot) {
   Saved& s = saved_[slot];
-  VESTA_CHECK(!released_ && s.impl, name(), ": trying to backward through the graph a second time, but its saved tensors were freed; "
+  VESTA_CHECK(!released_ && s.impl, name(),
+              ": trying to backward through the graph a second time, but its saved tensors were freed; "
               "pass retain_graph=true to the first backward");
   TensorImpl* t = s.impl;
   if (t->storage && t->storage->version != s.version) {
     throw ValueError(vesta::detail::message(
-        name(), ": a tensor saved for the gradient of ", op_->name, " (", s.output >= 0 ? "its output" : "its input", " ",
-        s.output >= 0 ? std::to_string(s.output) : std::to_string(s.edge), ", ", to_string(t->dtype), ") was modified by an in-place operation",
-        last_in_place_op(t->storage), ": it is at version ", t->storage->version, ", expected version ", s.version));
+        name(), ": a tensor saved for the gradient of ", op_->name, " (",
+        s.output >= 0 ? "its output" : "its input", " ",
+        s.output >= 0 ? std::to_string(s.output) : std::to_string(s.edge), ", ", to_string(t->dtype),
+        ") was modified by an in-place operation", last_in_place_op(t->storage), ": it is at version ",
+        t->storage->version, ", expected version ", s.version));
   }
   if (!create_graph) return Tensor::borrow(t);
   // Reconnect: a fresh alias whose history is the original edge, or this node for an output.
@@ -372,7 +390,8 @@ Tensor Grad::in(int i) const {
   auto& n = as_op_node(node_);
   if (values_[i].is_none()) return Tensor();
   int slot = n.find_saved(i, false);
-  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads input ", i, ", which .save does not keep");
+  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads input ", i,
+                 ", which .save does not keep");
   return n.unpack(slot);
 }
 std::vector<Tensor> Grad::in_list(int i) const {
@@ -387,7 +406,8 @@ std::vector<Tensor> Grad::in_list(int i) const {
 Tensor Grad::out(int j) const {
   auto& n = as_op_node(node_);
   int slot = n.find_saved(j, true);
-  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads output ", j, ", which .save does not keep");
+  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads output ", j,
+                 ", which .save does not keep");
   return n.unpack(slot);
 }
 IntArrayRef Grad::sizes(int i) const { return list_sizes(i, 0); }

@@ -13,8 +13,8 @@ class Node;
 
 // Where the gradient of an input goes. Owns a reference to its target.
 struct Edge {
-  Node* node = nullptr;         // recorded call whose output `output_nr` the input was
-  TensorImpl* leaf = nullptr;   // or a leaf tensor
+  Node* node = nullptr;        // recorded call whose output `output_nr` the input was
+  TensorImpl* leaf = nullptr;  // or a leaf tensor
   uint32_t output_nr = 0;
   bool valid() const { return node || leaf; }
 };
@@ -23,8 +23,8 @@ struct Edge {
 struct Saved {
   TensorImpl* impl = nullptr;  // owned
   uint32_t version = 0;
-  int16_t edge = -1;           // input: the edge that reconnects it to the graph
-  int16_t output = -1;         // output of this node
+  int16_t edge = -1;    // input: the edge that reconnects it to the graph
+  int16_t output = -1;  // output of this node
 };
 
 class Node : public GradNode {
@@ -124,7 +124,7 @@ class OpNode final : public Node {
  private:
   OpNode() = default;
   const Op* op_ = nullptr;
-  Value* attrs_ = nullptr;        // arguments by position, tensors blanked
+  Value* attrs_ = nullptr;  // arguments by position, tensors blanked
   Saved* saved_ = nullptr;
   InputMeta* metas_ = nullptr;
   static constexpr uint8_t kOutDims = 6, kElsewhere = 255;

@@ -11,11 +11,14 @@ namespace vesta {
 bool GradMode::is_enabled() { return thread_state.grad_mode; }
 void GradMode::set_enabled(bool enabled) {
   thread_state.grad_mode = enabled;
-  if (enabled) thread_state.enabled |= TensorImpl::kAutograd;
-  else thread_state.enabled &= ~TensorImpl::kAutograd;
+  if (enabled)
+    thread_state.enabled |= TensorImpl::kAutograd;
+  else
+    thread_state.enabled &= ~TensorImpl::kAutograd;
 }
 
-InferenceMode::InferenceMode(bool enabled) : previous_mode_(thread_state.inference_mode), previous_grad_(GradMode::is_enabled()) {
+InferenceMode::InferenceMode(bool enabled)
+    : previous_mode_(thread_state.inference_mode), previous_grad_(GradMode::is_enabled()) {
   thread_state.inference_mode = enabled;
   GradMode::set_enabled(!enabled && previous_grad_);
 }
@@ -29,13 +32,18 @@ bool Tensor::requires_grad() const { return autograd::requires_grad(get()); }
 
 const Tensor& Tensor::set_requires_grad(bool r) const {
   TensorImpl* impl = get();
-  VESTA_CHECK(impl->grad_fn == nullptr || r, "requires_grad_: only leaf tensors can stop requiring grad; detach this one");
+  VESTA_CHECK(impl->grad_fn == nullptr || r,
+              "requires_grad_: only leaf tensors can stop requiring grad; detach this one");
   VESTA_CHECK(!r || vesta::is_floating_point(impl->dtype) || vesta::is_complex(impl->dtype),
-              "requires_grad_: only floating and complex tensors can require gradients, this one is ", dtype_name(impl->dtype));
-  VESTA_CHECK(!r || !(impl->bits & TensorImpl::kInference) || thread_state.inference_mode,
-              "requires_grad_: inference tensors cannot require grad; clone this one outside of InferenceMode");
-  if (r) impl->bits |= TensorImpl::kAutograd;
-  else impl->bits &= ~TensorImpl::kAutograd;
+              "requires_grad_: only floating and complex tensors can require gradients, this one is ",
+              dtype_name(impl->dtype));
+  VESTA_CHECK(
+      !r || !(impl->bits & TensorImpl::kInference) || thread_state.inference_mode,
+      "requires_grad_: inference tensors cannot require grad; clone this one outside of InferenceMode");
+  if (r)
+    impl->bits |= TensorImpl::kAutograd;
+  else
+    impl->bits &= ~TensorImpl::kAutograd;
   return *this;
 }
 
@@ -47,7 +55,9 @@ const Tensor& Tensor::grad() const {
 Tensor& Tensor::mutable_grad() const { return ensure_ext(get()).grad; }
 
 void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph) const {
-  autograd::backward({*this}, gradient.defined() ? autograd::variable_list{gradient} : autograd::variable_list{}, retain_graph, create_graph);
+  autograd::backward({*this},
+                     gradient.defined() ? autograd::variable_list{gradient} : autograd::variable_list{},
+                     retain_graph, create_graph);
 }
 
 namespace {
@@ -93,7 +103,8 @@ void Tensor::remove_hook(unsigned id) const {
 }
 
 GradNode* Tensor::grad_fn() const {
-  if ((get()->bits & TensorImpl::kView) && impl_->view.creation == uint8_t(ViewCreation::Default)) autograd::refresh_view(impl_);
+  if ((get()->bits & TensorImpl::kView) && impl_->view.creation == uint8_t(ViewCreation::Default))
+    autograd::refresh_view(impl_);
   return impl_->grad_fn;
 }
 std::string Tensor::grad_fn_name() const {
@@ -115,7 +126,8 @@ Tensor Tensor::data() const {
   TensorImpl* impl = get();
   Tensor keep = shallow_alias(*this);
   if (!impl->storage) return keep;
-  Storage* s = new_external_storage(impl->storage->data, impl->storage->bytes, [keep](void*) mutable { keep.reset(); });
+  Storage* s = new_external_storage(impl->storage->data, impl->storage->bytes,
+                                    [keep](void*) mutable { keep.reset(); });
   Tensor t = shallow_alias(*this);
   release_storage(t.impl()->storage);
   t.impl()->storage = s;
@@ -127,8 +139,10 @@ void Tensor::set_data(const Tensor& other) const {
   TensorImpl* from = other.impl();
   VESTA_CHECK(other.defined() && from->storage, "set_data: the new data is undefined or has no memory");
   // A leaf may change between the types that carry gradients (Module::to); a result's type is known to its graph.
-  const bool new_type_ok = is_leaf() && (vesta::is_floating_point(from->dtype) || vesta::is_complex(from->dtype));
-  VESTA_CHECK(impl->dtype == from->dtype || !requires_grad() || new_type_ok, "set_data: expected ", dtype_name(impl->dtype), ", got ", dtype_name(from->dtype));
+  const bool new_type_ok =
+      is_leaf() && (vesta::is_floating_point(from->dtype) || vesta::is_complex(from->dtype));
+  VESTA_CHECK(impl->dtype == from->dtype || !requires_grad() || new_type_ok, "set_data: expected ",
+              dtype_name(impl->dtype), ", got ", dtype_name(from->dtype));
   if (impl->storage != from->storage) {
     from->storage->refs.fetch_add(1, std::memory_order_relaxed);
     Storage* old = impl->storage;
@@ -147,8 +161,9 @@ void Tensor::set_data(const Tensor& other) const {
 
 namespace autograd {
 
-variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs,
-                   std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
+variable_list grad(const variable_list& outputs, const variable_list& inputs,
+                   const variable_list& grad_outputs, std::optional<bool> retain_graph, bool create_graph,
+                   bool allow_unused) {
   VESTA_CHECK(!inputs.empty(), "autograd::grad: expected at least one input");
   BackwardOptions o;
   o.retain_graph = retain_graph.value_or(create_graph);
@@ -162,8 +177,8 @@ variable_list grad(const variable_list& outputs, const variable_list& inputs, co
   return result;
 }
 
-void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph, bool create_graph,
-              const variable_list& inputs) {
+void backward(const variable_list& tensors, const variable_list& grad_tensors,
+              std::optional<bool> retain_graph, bool create_graph, const variable_list& inputs) {
   BackwardOptions o;
   o.retain_graph = retain_graph.value_or(create_graph);
   o.create_graph = create_graph;

@@ -38,7 +38,8 @@ MappedFile::MappedFile(const std::string& path, Access access) {
                  " bytes do not fit into the address space");
   // An empty file cannot be mapped, and needs no memory.
   if (bytes == 0) return;
-  check_io(prim::map_file(open.file, static_cast<size_t>(bytes), access == Access::CopyOnWrite, &data_), "map", path);
+  check_io(prim::map_file(open.file, static_cast<size_t>(bytes), access == Access::CopyOnWrite, &data_),
+           "map", path);
   size_ = static_cast<size_t>(bytes);
 }
 

@@ -6,8 +6,8 @@
 #include "base/thread_pool.h"
 #include "core/call.h"
 #include "vesta/autograd.h"
-#include "vesta/owned_value.h"
 #include "vesta/ops.h"
+#include "vesta/owned_value.h"
 
 struct VestaError {
   vesta::ErrorKind kind;
@@ -17,10 +17,12 @@ struct VestaError {
 namespace vesta {
 namespace {
 
-static_assert(sizeof(VestaValue) == sizeof(Value) && offsetof(VestaValue, length) == offsetof(Value, length) &&
+static_assert(sizeof(VestaValue) == sizeof(Value) &&
+              offsetof(VestaValue, length) == offsetof(Value, length) &&
               offsetof(VestaValue, u) == offsetof(Value, i));
 static_assert(VESTA_FLOAT32 == int(DType::Float32) && VESTA_COMPLEX128 == int(DType::Complex128));
-static_assert(VESTA_VALUE_TENSOR_LIST == int(ValueKind::TensorList) && VESTA_VALUE_GENERATOR == int(ValueKind::Generator));
+static_assert(VESTA_VALUE_TENSOR_LIST == int(ValueKind::TensorList) &&
+              VESTA_VALUE_GENERATOR == int(ValueKind::Generator));
 
 // A VestaTensor* is a TensorImpl* with one reference.
 TensorImpl* impl(const VestaTensor* t) { return reinterpret_cast<TensorImpl*>(const_cast<VestaTensor*>(t)); }
@@ -48,7 +50,8 @@ DType checked_dtype(int32_t t) {
   return DType(t);
 }
 IntArrayRef checked_sizes(const int64_t* sizes, int32_t ndim) {
-  VESTA_CHECK(ndim >= 0 && ndim <= 64 && (sizes || ndim == 0), "c_api: expected 0 to 64 dims and their sizes, got ", ndim);
+  VESTA_CHECK(ndim >= 0 && ndim <= 64 && (sizes || ndim == 0),
+              "c_api: expected 0 to 64 dims and their sizes, got ", ndim);
   return {sizes, size_t(ndim)};
 }
 
@@ -57,14 +60,16 @@ const char* error_message(const VestaError* e) { return e ? e->message.c_str() :
 void error_free(VestaError* e) { delete e; }
 
 VestaError* tensor_empty(const int64_t* sizes, int32_t ndim, int32_t dtype, VestaTensor** out) {
-  return guarded([&] { *out = handle(empty(checked_sizes(sizes, ndim), TensorOptions(checked_dtype(dtype)))); });
+  return guarded(
+      [&] { *out = handle(empty(checked_sizes(sizes, ndim), TensorOptions(checked_dtype(dtype)))); });
 }
-VestaError* tensor_from_blob(void* data, const int64_t* sizes, int32_t ndim, int32_t dtype, void (*deleter)(void*, void*), void* context,
-                             VestaTensor** out) {
+VestaError* tensor_from_blob(void* data, const int64_t* sizes, int32_t ndim, int32_t dtype,
+                             void (*deleter)(void*, void*), void* context, VestaTensor** out) {
   return guarded([&] {
     std::function<void(void*)> fn;
     if (deleter) fn = [deleter, context](void* p) { deleter(p, context); };
-    *out = handle(from_blob(data, checked_sizes(sizes, ndim), std::move(fn), TensorOptions(checked_dtype(dtype))));
+    *out = handle(
+        from_blob(data, checked_sizes(sizes, ndim), std::move(fn), TensorOptions(checked_dtype(dtype))));
   });
 }
 VestaTensor* tensor_retain(VestaTensor* t) {
@@ -121,12 +126,14 @@ VestaError* op_schema(int32_t op, const char** schema, int32_t* num_args, int32_
 VestaError* op_call(int32_t op, const VestaValue* args, int32_t num_args, VestaValue* results) {
   return guarded([&] {
     const Op& o = checked_op(op);
-    VESTA_CHECK(num_args >= 0 && num_args <= o.num_args, o.name, ": expected at most ", int(o.num_args), " arguments, got ", num_args);
+    VESTA_CHECK(num_args >= 0 && num_args <= o.num_args, o.name, ": expected at most ", int(o.num_args),
+                " arguments, got ", num_args);
     std::vector<Value> values(o.num_args);
     for (int i = 0; i < o.num_args; ++i) {
       if (i < num_args) {
         values[size_t(i)] = reinterpret_cast<const Value&>(args[i]);
-        VESTA_CHECK_AS(TypeError, values[size_t(i)].kind <= ValueKind::Generator, o.name, ": argument ", i, " has an unknown kind");
+        VESTA_CHECK_AS(TypeError, values[size_t(i)].kind <= ValueKind::Generator, o.name, ": argument ", i,
+                       " has an unknown kind");
       } else {
         values[size_t(i)] = o.defaults[size_t(i)];
       }
@@ -150,16 +157,38 @@ void c_set_num_threads(int32_t n) {
 }
 
 constexpr VestaApi kApi = {
-    sizeof(VestaApi), VESTA_API_MAJOR, VESTA_API_MINOR,
-    error_kind, error_message, error_free,
-    tensor_empty, tensor_from_blob, tensor_retain, tensor_release, tensor_ndim, tensor_sizes, tensor_strides, tensor_dtype,
-    tensor_numel, tensor_data,
-    tensor_set_requires_grad, tensor_requires_grad, tensor_grad, tensor_backward, grad_mode_set,
-    op_find, op_schema, op_call, list_free,
-    c_manual_seed, c_set_num_threads,
+    sizeof(VestaApi),
+    VESTA_API_MAJOR,
+    VESTA_API_MINOR,
+    error_kind,
+    error_message,
+    error_free,
+    tensor_empty,
+    tensor_from_blob,
+    tensor_retain,
+    tensor_release,
+    tensor_ndim,
+    tensor_sizes,
+    tensor_strides,
+    tensor_dtype,
+    tensor_numel,
+    tensor_data,
+    tensor_set_requires_grad,
+    tensor_requires_grad,
+    tensor_grad,
+    tensor_backward,
+    grad_mode_set,
+    op_find,
+    op_schema,
+    op_call,
+    list_free,
+    c_manual_seed,
+    c_set_num_threads,
 };
 
 }  // namespace
 }  // namespace vesta
 
-extern "C" const VestaApi* vesta_get_api(uint32_t major) { return major == VESTA_API_MAJOR ? &vesta::kApi : nullptr; }
+extern "C" const VestaApi* vesta_get_api(uint32_t major) {
+  return major == VESTA_API_MAJOR ? &vesta::kApi : nullptr;
+}

@@ -40,7 +40,8 @@ void redispatch(const Op& op, const Value* args, Value* outs, uint32_t bits) {
 }
 
 void call(const Op& op, const Value* args, Value* outs) {
-  uint32_t bits = (thread_state.mode | tensor_bits(op, args)) & thread_state.enabled & TensorImpl::kInterpreters;
+  uint32_t bits =
+      (thread_state.mode | tensor_bits(op, args)) & thread_state.enabled & TensorImpl::kInterpreters;
   if (bits == 0) [[likely]]
     return op.eager(op, args, outs);
   redispatch(op, args, outs, bits);

@@ -22,7 +22,9 @@ void redispatch(const Op& op, const Value* args, Value* outs, uint32_t bits);
 // Clears an interpreter's bit, and those of all outer ones, while its own work runs.
 class InterpreterGuard {
  public:
-  explicit InterpreterGuard(uint32_t bit) : enabled_(thread_state.enabled) { thread_state.enabled = enabled_ & ~(bit | (bit - 1)); }
+  explicit InterpreterGuard(uint32_t bit) : enabled_(thread_state.enabled) {
+    thread_state.enabled = enabled_ & ~(bit | (bit - 1));
+  }
   ~InterpreterGuard() { thread_state.enabled = enabled_; }
   InterpreterGuard(const InterpreterGuard&) = delete;
 
@@ -32,7 +34,9 @@ class InterpreterGuard {
 
 namespace detail {
 inline Tensor take(const Value& v) { return Tensor::adopt(v.kind == ValueKind::Tensor ? v.tensor : nullptr); }
-inline void drop(const Value& v) { if (v.kind == ValueKind::Tensor) release(v.tensor); }
+inline void drop(const Value& v) {
+  if (v.kind == ValueKind::Tensor) release(v.tensor);
+}
 // Takes the tensors of an owned TensorList result (a heap array) and frees it.
 std::vector<Tensor> take_list(const Value& v);
 Value give_list(std::vector<Tensor> tensors);

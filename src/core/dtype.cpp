@@ -11,10 +11,12 @@
 
 namespace vesta {
 namespace {
-constexpr const char* kNames[] = {"bool",    "uint8",   "int8",    "int16",     "int32",      "int64", "float16",
-                                  "bfloat16", "float32", "float64", "complex64", "complex128", "undefined"};
-constexpr const char* kTorchNames[] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "Half",
-                                       "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble", "Undefined"};
+constexpr const char* kNames[] = {"bool",      "uint8",      "int8",     "int16",   "int32",
+                                  "int64",     "float16",    "bfloat16", "float32", "float64",
+                                  "complex64", "complex128", "undefined"};
+constexpr const char* kTorchNames[] = {"Bool",         "Byte",          "Char",     "Short", "Int",
+                                       "Long",         "Half",          "BFloat16", "Float", "Double",
+                                       "ComplexFloat", "ComplexDouble", "Undefined"};
 // A process-wide setting, as in libtorch.
 std::atomic<DType> default_dtype{DType::Float32};
 }  // namespace
@@ -29,7 +31,8 @@ DType parse_dtype(const char* name, size_t length) {
 }
 DType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
 void set_default_dtype(DType t) {
-  VESTA_CHECK_AS(TypeError, is_floating_point(t), "set_default_dtype: expected a floating type, got ", dtype_name(t));
+  VESTA_CHECK_AS(TypeError, is_floating_point(t), "set_default_dtype: expected a floating type, got ",
+                 dtype_name(t));
   default_dtype.store(t, std::memory_order_relaxed);
 }
 
@@ -73,10 +76,14 @@ Half::operator float() const {
 
 DType Scalar::type() const {
   switch (kind_) {
-    case ScalarKind::Bool: return DType::Bool;
-    case ScalarKind::Int: return DType::Int64;
-    case ScalarKind::Float: return DType::Float64;
-    case ScalarKind::Complex: return DType::Complex128;
+    case ScalarKind::Bool:
+      return DType::Bool;
+    case ScalarKind::Int:
+      return DType::Int64;
+    case ScalarKind::Float:
+      return DType::Float64;
+    case ScalarKind::Complex:
+      return DType::Complex128;
   }
   return DType::Undefined;
 }
@@ -93,31 +100,47 @@ int64_t Scalar::toLong() const {
 }
 Scalar Scalar::operator-() const {
   switch (kind_) {
-    case ScalarKind::Bool: throw TypeError("Scalar: cannot negate a bool");
-    case ScalarKind::Int: return Scalar(int64_t(0 - uint64_t(i_)));
-    case ScalarKind::Float: return Scalar(-re_);
-    case ScalarKind::Complex: return Scalar(std::complex<double>(-re_, -im_));
+    case ScalarKind::Bool:
+      throw TypeError("Scalar: cannot negate a bool");
+    case ScalarKind::Int:
+      return Scalar(int64_t(0 - uint64_t(i_)));
+    case ScalarKind::Float:
+      return Scalar(-re_);
+    case ScalarKind::Complex:
+      return Scalar(std::complex<double>(-re_, -im_));
   }
   return *this;
 }
-Scalar Scalar::conj() const { return kind_ == ScalarKind::Complex ? Scalar(std::complex<double>(re_, -im_)) : *this; }
+Scalar Scalar::conj() const {
+  return kind_ == ScalarKind::Complex ? Scalar(std::complex<double>(re_, -im_)) : *this;
+}
 std::string Scalar::str() const {
   char text[80];
   switch (kind_) {
-    case ScalarKind::Bool: return i_ ? "True" : "False";
-    case ScalarKind::Int: return std::to_string(i_);
-    case ScalarKind::Float: std::snprintf(text, sizeof text, "%.17g", re_); break;
-    case ScalarKind::Complex: std::snprintf(text, sizeof text, "%.17g%+.17gj", re_, im_); break;
+    case ScalarKind::Bool:
+      return i_ ? "True" : "False";
+    case ScalarKind::Int:
+      return std::to_string(i_);
+    case ScalarKind::Float:
+      std::snprintf(text, sizeof text, "%.17g", re_);
+      break;
+    case ScalarKind::Complex:
+      std::snprintf(text, sizeof text, "%.17g%+.17gj", re_, im_);
+      break;
   }
   return text;
 }
 
 Device::Device(const std::string& text) : type_(DeviceType::CPU), index_(0) {
   std::string kind = text.substr(0, text.find(':'));
-  if (kind == "cpu") type_ = DeviceType::CPU;
-  else if (kind == "cuda") type_ = DeviceType::CUDA;
-  else if (kind == "meta") type_ = DeviceType::Meta;
-  else throw ValueError("Device: expected cpu, cuda or meta, got \"" + text + "\"");
+  if (kind == "cpu")
+    type_ = DeviceType::CPU;
+  else if (kind == "cuda")
+    type_ = DeviceType::CUDA;
+  else if (kind == "meta")
+    type_ = DeviceType::Meta;
+  else
+    throw ValueError("Device: expected cpu, cuda or meta, got \"" + text + "\"");
   if (kind.size() == text.size()) return;
   std::string number = text.substr(kind.size() + 1);
   bool digits = !number.empty() && number.size() <= 2;

@@ -14,9 +14,12 @@ bool is_mask(const Tensor& t) { return t.dtype() == kBool || t.dtype() == kUInt8
 int64_t dims_taken(const TensorIndex& i) {
   switch (i.kind) {
     case TensorIndex::Kind::Integer:
-    case TensorIndex::Kind::Slice: return 1;
-    case TensorIndex::Kind::Tensor: return i.tensor.defined() ? (is_mask(i.tensor) ? i.tensor.dim() : 1) : 0;
-    default: return 0;
+    case TensorIndex::Kind::Slice:
+      return 1;
+    case TensorIndex::Kind::Tensor:
+      return i.tensor.defined() ? (is_mask(i.tensor) ? i.tensor.dim() : 1) : 0;
+    default:
+      return 0;
   }
 }
 
@@ -30,10 +33,12 @@ Indexed apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
   bool ellipsis = false;
   for (auto& i : indices) {
     taken += dims_taken(i);
-    VESTA_CHECK_AS(IndexError, !(i.kind == TensorIndex::Kind::Ellipsis && ellipsis), "index: expected at most one Ellipsis");
+    VESTA_CHECK_AS(IndexError, !(i.kind == TensorIndex::Kind::Ellipsis && ellipsis),
+                   "index: expected at most one Ellipsis");
     ellipsis |= i.kind == TensorIndex::Kind::Ellipsis;
   }
-  VESTA_CHECK_AS(IndexError, taken <= self.dim(), "index: too many indices: ", taken, " for a tensor with ", self.dim(), " dims");
+  VESTA_CHECK_AS(IndexError, taken <= self.dim(), "index: too many indices: ", taken, " for a tensor with ",
+                 self.dim(), " dims");
   Indexed r{self, {}};
   int64_t d = 0;       // of r.view
   int64_t hidden = 0;  // dims beyond the first of each mask: a mask is one entry of the list for all its dims
@@ -51,19 +56,29 @@ Indexed apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
   };
   for (auto& i : indices) {
     switch (i.kind) {
-      case TensorIndex::Kind::Integer: r.view = r.view.select(d, i.integer); break;
+      case TensorIndex::Kind::Integer:
+        r.view = r.view.select(d, i.integer);
+        break;
       case TensorIndex::Kind::Slice:
         // The whole dim is no call, as in libtorch.
-        if (i.slice.start.value_or(0) != 0 || i.slice.stop || i.slice.step != 1) r.view = r.view.slice(d, i.slice.start, i.slice.stop, i.slice.step);
+        if (i.slice.start.value_or(0) != 0 || i.slice.stop || i.slice.step != 1)
+          r.view = r.view.slice(d, i.slice.start, i.slice.stop, i.slice.step);
         ++d;
         break;
-      case TensorIndex::Kind::Ellipsis: d += self.dim() - taken; break;
-      case TensorIndex::Kind::None: r.view = r.view.unsqueeze(d++); break;
-      case TensorIndex::Kind::Boolean: boolean(i.integer != 0); break;
+      case TensorIndex::Kind::Ellipsis:
+        d += self.dim() - taken;
+        break;
+      case TensorIndex::Kind::None:
+        r.view = r.view.unsqueeze(d++);
+        break;
+      case TensorIndex::Kind::Boolean:
+        boolean(i.integer != 0);
+        break;
       case TensorIndex::Kind::Tensor: {
         const Tensor& t = i.tensor;
         VESTA_CHECK_AS(IndexError, t.defined(), "index: an index tensor is undefined");
-        VESTA_CHECK_AS(IndexError, is_integral(t.dtype(), true), "index: expected integer or bool indices, got ", dtype_name(t.dtype()));
+        VESTA_CHECK_AS(IndexError, is_integral(t.dtype(), true),
+                       "index: expected integer or bool indices, got ", dtype_name(t.dtype()));
         if (t.dim() == 0 && is_mask(t)) {
           boolean(t.item().toBool());
         } else if (t.dim() == 0 && !thread_state.tracer) {
@@ -88,8 +103,10 @@ Tensor without_prefix(const Tensor& value, int64_t dims) {
 void put_by_index(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& value) {
   VESTA_CHECK(value.defined(), "index_put_: the value is undefined");
   Indexed r = apply(self, indices);
-  if (r.tensors.empty()) r.view.copy_(without_prefix(value, r.view.dim()));
-  else r.view.index_put_(TensorList(r.tensors), value);
+  if (r.tensors.empty())
+    r.view.copy_(without_prefix(value, r.view.dim()));
+  else
+    r.view.index_put_(TensorList(r.tensors), value);
 }
 
 }  // namespace
@@ -108,8 +125,10 @@ Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Ten
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) {
   Indexed r = apply(*this, {indices.begin(), indices.size()});
-  if (r.tensors.empty()) r.view.fill_(value);
-  else r.view.index_put_(TensorList(r.tensors), full({}, value, options()));
+  if (r.tensors.empty())
+    r.view.fill_(value);
+  else
+    r.view.index_put_(TensorList(r.tensors), full({}, value, options()));
   return *this;
 }
 Tensor Tensor::operator[](int64_t i) const {

@@ -32,7 +32,8 @@ NumberFormat number_format(const Tensor& t) {
     hi = any ? std::max(hi, z) : z;
     any = true;
   }
-  int lo_digits = lo != 0 ? int(std::floor(std::log10(lo))) + 1 : 1, hi_digits = hi != 0 ? int(std::floor(std::log10(hi))) + 1 : 1;
+  int lo_digits = lo != 0 ? int(std::floor(std::log10(lo))) + 1 : 1,
+      hi_digits = hi != 0 ? int(std::floor(std::log10(hi))) + 1 : 1;
   f.integral = integral;
   if (integral) {
     if (hi_digits > 9) {
@@ -60,8 +61,11 @@ NumberFormat number_format(const Tensor& t) {
 
 void write_number(std::ostream& out, const NumberFormat& f, double v) {
   char text[64];
-  if (f.integral && !f.scientific) std::snprintf(text, sizeof text, "%*.0f", f.width, v);
-  else std::snprintf(text, sizeof text, f.scientific ? "%*.*e" : "%*.*f", f.width, f.precision, f.scientific ? v : v / f.scale);
+  if (f.integral && !f.scientific)
+    std::snprintf(text, sizeof text, "%*.0f", f.width, v);
+  else
+    std::snprintf(text, sizeof text, f.scientific ? "%*.*e" : "%*.*f", f.width, f.precision,
+                  f.scientific ? v : v / f.scale);
   out << text;
 }
 
@@ -143,8 +147,10 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t) {
   out << "[ " << t.toString() << "{";
   for (int64_t d = 0; d < t.dim(); ++d) out << (d ? "," : "") << t.size(d);
   out << "}";
-  if (t.grad_fn()) out << ", grad_fn=" << t.grad_fn_name();
-  else if (t.requires_grad()) out << ", requires_grad";
+  if (t.grad_fn())
+    out << ", grad_fn=" << t.grad_fn_name();
+  else if (t.requires_grad())
+    out << ", requires_grad";
   return out << " ]";
 }
 

@@ -44,7 +44,8 @@ DType combine(DType higher, DType lower) {
   if (higher == DType::Undefined) return lower;
   if (category(lower) > category(higher)) {
     // A complex of lower rank (0-dim, or a number) takes the precision of the floating tensor.
-    if (is_complex(lower) && is_floating_point(higher)) return higher == DType::Float64 ? DType::Complex128 : DType::Complex64;
+    if (is_complex(lower) && is_floating_point(higher))
+      return higher == DType::Float64 ? DType::Complex128 : DType::Complex64;
     return lower;
   }
   return higher;
@@ -64,17 +65,23 @@ bool can_cast(DType from, DType to) {
 void Promotion::add(const Scalar& s) {
   DType t = DType::Int64;
   switch (s.kind()) {
-    case ScalarKind::Bool: t = DType::Bool; break;
-    case ScalarKind::Int: t = DType::Int64; break;
-    case ScalarKind::Float: t = get_default_dtype(); break;
-    case ScalarKind::Complex: t = get_default_dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64; break;
+    case ScalarKind::Bool:
+      t = DType::Bool;
+      break;
+    case ScalarKind::Int:
+      t = DType::Int64;
+      break;
+    case ScalarKind::Float:
+      t = get_default_dtype();
+      break;
+    case ScalarKind::Complex:
+      t = get_default_dtype() == DType::Float64 ? DType::Complex128 : DType::Complex64;
+      break;
   }
   numbers_ = numbers_ == DType::Undefined ? t : promote_types(numbers_, t);
 }
 
-DType Promotion::get() const {
-  return combine(combine(dims_, zeros_), numbers_);
-}
+DType Promotion::get() const { return combine(combine(dims_, zeros_), numbers_); }
 
 DType result_type(const Tensor& a, const Tensor& b) {
   Promotion r;
@@ -94,7 +101,8 @@ DType result_dtype(const Op& op, const Value* args) {
   Promotion r;
   for (int k = 0; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
-    if (v.kind == ValueKind::Tensor) r.add(Tensor::borrow(v.tensor));
+    if (v.kind == ValueKind::Tensor)
+      r.add(Tensor::borrow(v.tensor));
     else if (v.kind == ValueKind::TensorList)
       for (auto& t : v.tensors())
         if (t.defined()) r.add(t);

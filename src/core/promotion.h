@@ -9,7 +9,9 @@ class Promotion {
  public:
   void add(const Tensor& t) {
     DType& slot = t.impl()->ndim > 0 ? dims_ : zeros_;
-    slot = slot == DType::Undefined ? t.impl()->dtype : slot == t.impl()->dtype ? slot : promote_types(slot, t.impl()->dtype);
+    slot = slot == DType::Undefined  ? t.impl()->dtype
+           : slot == t.impl()->dtype ? slot
+                                     : promote_types(slot, t.impl()->dtype);
   }
   void add(const Scalar& s);
   DType get() const;

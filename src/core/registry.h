@@ -23,24 +23,25 @@ struct Op {
   bool has_tensor_lists = false;
   bool mutates = false;  // writes arguments: in place, out=, or a block with mutated arguments
   bool returns_view = false;
-  int8_t out_arg = -1;     // first out= argument
-  int8_t list_result = -1; // the one Tensor[] result
+  int8_t out_arg = -1;      // first out= argument
+  int8_t list_result = -1;  // the one Tensor[] result
 
   static constexpr int kMaxTensors = 12, kMaxAttrs = 6;
-  uint8_t tensor_args[kMaxTensors]{};  // positions of arguments of tensor type (lists included), out= excluded
-  uint8_t attr_args[kMaxAttrs]{};      // positions of the scalar text's attributes
+  uint8_t
+      tensor_args[kMaxTensors]{};  // positions of arguments of tensor type (lists included), out= excluded
+  uint8_t attr_args[kMaxAttrs]{};  // positions of the scalar text's attributes
   uint8_t num_attrs = 0;
-  int8_t edge_of_arg[32];              // position among the tensor arguments, -1 for others; without lists: its edge
+  int8_t edge_of_arg[32];  // position among the tensor arguments, -1 for others; without lists: its edge
   bool saves_outputs = false;
   // What the pointwise driver's short way takes: dtypes that need neither promotion nor staging (a mask over DType).
   uint16_t direct_types = 0;
-  uint32_t promote_mask = 0;           // argument positions of Scalars that take part in promotion
-  uint16_t functional = 0;             // id of the functional form, for in-place and out forms
+  uint32_t promote_mask = 0;  // argument positions of Scalars that take part in promotion
+  uint16_t functional = 0;    // id of the functional form, for in-place and out forms
 
   Schema schema;
-  std::string name;               // "add.Tensor"
-  std::string schema_text;        // the whole schema, of this form
-  std::vector<Value> defaults;    // by argument; None where there is none
+  std::string name;             // "add.Tensor"
+  std::string schema_text;      // the whole schema, of this form
+  std::vector<Value> defaults;  // by argument; None where there is none
   const char* family = "";
 };
 

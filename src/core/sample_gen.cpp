@@ -24,21 +24,47 @@ Tensor SampleGen::make(Shape sizes, Range r, DType dtype) {
   if (dtype == DType::UInt8 && lo < 0) lo = 0;
   if (dtype == DType::Bool) lo = 0, hi = 1;
   for (int64_t i = 0; i < t.numel(); ++i) {
-    double v = integral ? std::floor(std::ceil(lo) + draw() * (std::floor(hi) - std::ceil(lo) + 1)) : lo + draw() * (hi - lo);
+    double v = integral ? std::floor(std::ceil(lo) + draw() * (std::floor(hi) - std::ceil(lo) + 1))
+                        : lo + draw() * (hi - lo);
     switch (dtype) {
-      case DType::Bool: static_cast<bool*>(p)[i] = v != 0; break;
-      case DType::UInt8: static_cast<uint8_t*>(p)[i] = uint8_t(v); break;
-      case DType::Int8: static_cast<int8_t*>(p)[i] = int8_t(v); break;
-      case DType::Int16: static_cast<int16_t*>(p)[i] = int16_t(v); break;
-      case DType::Int32: static_cast<int32_t*>(p)[i] = int32_t(v); break;
-      case DType::Int64: static_cast<int64_t*>(p)[i] = int64_t(v); break;
-      case DType::Float16: static_cast<Half*>(p)[i] = Half(float(v)); break;
-      case DType::BFloat16: static_cast<BFloat16*>(p)[i] = BFloat16(float(v)); break;
-      case DType::Float32: static_cast<float*>(p)[i] = float(v); break;
-      case DType::Float64: static_cast<double*>(p)[i] = v; break;
-      case DType::Complex64: static_cast<std::complex<float>*>(p)[i] = {float(v), float(lo + draw() * (hi - lo))}; break;
-      case DType::Complex128: static_cast<std::complex<double>*>(p)[i] = {v, lo + draw() * (hi - lo)}; break;
-      default: break;
+      case DType::Bool:
+        static_cast<bool*>(p)[i] = v != 0;
+        break;
+      case DType::UInt8:
+        static_cast<uint8_t*>(p)[i] = uint8_t(v);
+        break;
+      case DType::Int8:
+        static_cast<int8_t*>(p)[i] = int8_t(v);
+        break;
+      case DType::Int16:
+        static_cast<int16_t*>(p)[i] = int16_t(v);
+        break;
+      case DType::Int32:
+        static_cast<int32_t*>(p)[i] = int32_t(v);
+        break;
+      case DType::Int64:
+        static_cast<int64_t*>(p)[i] = int64_t(v);
+        break;
+      case DType::Float16:
+        static_cast<Half*>(p)[i] = Half(float(v));
+        break;
+      case DType::BFloat16:
+        static_cast<BFloat16*>(p)[i] = BFloat16(float(v));
+        break;
+      case DType::Float32:
+        static_cast<float*>(p)[i] = float(v);
+        break;
+      case DType::Float64:
+        static_cast<double*>(p)[i] = v;
+        break;
+      case DType::Complex64:
+        static_cast<std::complex<float>*>(p)[i] = {float(v), float(lo + draw() * (hi - lo))};
+        break;
+      case DType::Complex128:
+        static_cast<std::complex<double>*>(p)[i] = {v, lo + draw() * (hi - lo)};
+        break;
+      default:
+        break;
     }
   }
   return t;

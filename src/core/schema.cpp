@@ -13,10 +13,17 @@ struct TypeName {
   ArgType type;
 };
 constexpr TypeName kTypeNames[] = {
-    {"Tensor", ArgType::Tensor},       {"Scalar", ArgType::Scalar}, {"SymInt", ArgType::Int},
-    {"int", ArgType::Int},             {"float", ArgType::Float},   {"bool", ArgType::Bool},
-    {"str", ArgType::String},          {"ScalarType", ArgType::DType}, {"Device", ArgType::Device},
-    {"Layout", ArgType::Layout},       {"MemoryFormat", ArgType::MemoryFormat},
+    {"Tensor", ArgType::Tensor},
+    {"Scalar", ArgType::Scalar},
+    {"SymInt", ArgType::Int},
+    {"int", ArgType::Int},
+    {"float", ArgType::Float},
+    {"bool", ArgType::Bool},
+    {"str", ArgType::String},
+    {"ScalarType", ArgType::DType},
+    {"Device", ArgType::Device},
+    {"Layout", ArgType::Layout},
+    {"MemoryFormat", ArgType::MemoryFormat},
     {"Generator", ArgType::Generator},
 };
 
@@ -88,7 +95,8 @@ class Parser {
       alias(r.aliases, r.mutated);
     }
     space();
-    if (at_ < text_.size() && (std::isalpha(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) r.name = word();
+    if (at_ < text_.size() && (std::isalpha(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      r.name = word();
     return r;
   }
   // "(a)", "(a!)", "(a -> *)", "(a|b)"
@@ -125,7 +133,8 @@ class Parser {
   std::string word() {
     space();
     size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
     if (at_ == start) fail("a name");
     return std::string(text_.substr(start, at_ - start));
   }

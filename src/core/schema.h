@@ -8,18 +8,28 @@
 namespace vesta {
 
 enum class ArgType : unsigned char {
-  Tensor, Scalar, Int, Float, Bool, String, DType, Device, Layout, MemoryFormat, Generator
+  Tensor,
+  Scalar,
+  Int,
+  Float,
+  Bool,
+  String,
+  DType,
+  Device,
+  Layout,
+  MemoryFormat,
+  Generator
 };
 
 struct SchemaArg {
   ArgType type = ArgType::Tensor;
-  bool optional = false;       // "Tensor?", "int[]?"
-  bool list = false;           // "int[2]"
-  bool optional_items = false; // "Tensor?[]"
-  int list_size = 0;           // 2 in "int[2]": one integer is repeated
+  bool optional = false;        // "Tensor?", "int[]?"
+  bool list = false;            // "int[2]"
+  bool optional_items = false;  // "Tensor?[]"
+  int list_size = 0;            // 2 in "int[2]": one integer is repeated
   bool keyword_only = false;
-  bool aliases = false;        // "Tensor(a)": the result may be a view of this argument
-  bool mutated = false;        // "Tensor(a!)"
+  bool aliases = false;  // "Tensor(a)": the result may be a view of this argument
+  bool mutated = false;  // "Tensor(a!)"
   bool has_default = false;
   std::string name, default_text;
 };

@@ -104,7 +104,8 @@ Storage* new_external_storage(void* data, size_t bytes, std::function<void(void*
 }
 
 void release_storage(Storage* s) {
-  if (s->refs.load(std::memory_order_acquire) != 1 && s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (s->refs.load(std::memory_order_acquire) != 1 && s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
   switch (s->owner & kKindMask) {
     case kInsideImpl:  // the impl died before: its block goes with the last user of its storage
       free_impl_block(impl_of(s), embedded_block_bytes(s));
@@ -117,7 +118,8 @@ void release_storage(Storage* s) {
       delete owner;
       break;
     }
-    default: cpu::free(s, s->bytes + kHeaderBytes);
+    default:
+      cpu::free(s, s->bytes + kHeaderBytes);
   }
 }
 
@@ -149,9 +151,11 @@ void set_ndim(TensorImpl* impl, int ndim) {
   VESTA_CHECK(ndim <= 64, "tensor: expected at most 64 dims, got ", ndim);
   int old = impl->ndim;
   if (ndim == old && old <= TensorImpl::kInlineDims) return;
-  if (old > TensorImpl::kInlineDims) cpu::free(reinterpret_cast<void*>(impl->inline_sizes[0]), size_t(old) * 16);
+  if (old > TensorImpl::kInlineDims)
+    cpu::free(reinterpret_cast<void*>(impl->inline_sizes[0]), size_t(old) * 16);
   impl->ndim = 0;
-  if (ndim > TensorImpl::kInlineDims) impl->inline_sizes[0] = reinterpret_cast<int64_t>(cpu::allocate(size_t(ndim) * 16));
+  if (ndim > TensorImpl::kInlineDims)
+    impl->inline_sizes[0] = reinterpret_cast<int64_t>(cpu::allocate(size_t(ndim) * 16));
   impl->ndim = uint8_t(ndim);
 }
 
@@ -217,8 +221,10 @@ void refresh_facts(TensorImpl* impl) {
   contiguous |= numel == 0;
   impl->numel = numel;
   impl->bits &= ~(TensorImpl::kContiguous | TensorImpl::kDense);
-  if (contiguous) impl->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
-  else if (is_dense(sizes, strides, impl->ndim)) impl->bits |= TensorImpl::kDense;
+  if (contiguous)
+    impl->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
+  else if (is_dense(sizes, strides, impl->ndim))
+    impl->bits |= TensorImpl::kDense;
 }
 
 Tensor empty_cpu(IntArrayRef sizes, DType dtype) {
@@ -244,8 +250,9 @@ Tensor shallow_alias(TensorImpl* from) {
     set_ndim(impl, from->ndim);
     std::memcpy(impl->sizes_data(), from->sizes_data(), size_t(from->ndim) * 16);
   }
-  constexpr uint32_t kept = TensorImpl::kContiguous | TensorImpl::kDense | TensorImpl::kConj | TensorImpl::kNeg |
-                            TensorImpl::kInference | TensorImpl::kHasData | TensorImpl::kTrace;
+  constexpr uint32_t kept = TensorImpl::kContiguous | TensorImpl::kDense | TensorImpl::kConj |
+                            TensorImpl::kNeg | TensorImpl::kInference | TensorImpl::kHasData |
+                            TensorImpl::kTrace;
   impl->bits = from->bits & kept;
   return Tensor::adopt(impl);
 }

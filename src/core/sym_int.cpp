@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kBase = INT64_MIN;  // an encoded expression is kBase + index
 
 struct Expr {
-  char op;  // 's' symbol, 'c' constant, + - * / % M(ax) m(in)
+  char op;       // 's' symbol, 'c' constant, + - * / % M(ax) m(in)
   int64_t a, b;  // raw SymInts; a constant's value; a symbol's number
   int64_t hint;
 };
@@ -48,13 +48,20 @@ Arena& arena() {
 
 int64_t fold(char op, int64_t a, int64_t b) {
   switch (op) {
-    case '+': return a + b;
-    case '-': return a - b;
-    case '*': return a * b;
-    case '/': return b ? a / b : 0;
-    case '%': return b ? a % b : 0;
-    case 'M': return a > b ? a : b;
-    default: return a < b ? a : b;
+    case '+':
+      return a + b;
+    case '-':
+      return a - b;
+    case '*':
+      return a * b;
+    case '/':
+      return b ? a / b : 0;
+    case '%':
+      return b ? a % b : 0;
+    case 'M':
+      return a > b ? a : b;
+    default:
+      return a < b ? a : b;
   }
 }
 
@@ -84,8 +91,15 @@ bool SymInt::decide(const char* op, SymInt a, SymInt b) {
   bool result = op[0] == '=' ? a.hint() == b.hint() : a.hint() < b.hint();
   // A size of a dynamic dim is at least 2 by contract (0 and 1 are specialised), so comparing it with 0 or 1 is free.
   auto at_least_two = [](SymInt s) { return s.is_symbolic() && arena().get(s.raw()).op == 's'; };
-  if ((at_least_two(a) && !b.is_symbolic() && b.raw() < 2) || (at_least_two(b) && !a.is_symbolic() && a.raw() < 2)) return result;
-  if (current_env) current_env->add_guard(a.str() + (result ? std::string(" ") + op + " " : op[0] == '=' ? " != " : " >= ") + b.str());
+  if ((at_least_two(a) && !b.is_symbolic() && b.raw() < 2) ||
+      (at_least_two(b) && !a.is_symbolic() && a.raw() < 2))
+    return result;
+  if (current_env)
+    current_env->add_guard(a.str() +
+                           (result         ? std::string(" ") + op + " "
+                            : op[0] == '=' ? " != "
+                                           : " >= ") +
+                           b.str());
   return result;
 }
 
@@ -101,10 +115,14 @@ std::string SymInt::str() const {
   Expr e = arena().get(raw_);
   std::string a = SymInt::from_raw(e.a).str(), b = SymInt::from_raw(e.b).str();
   switch (e.op) {
-    case 's': return "s" + std::to_string(e.a);
-    case 'M': return "max(" + a + ", " + b + ")";
-    case 'm': return "min(" + a + ", " + b + ")";
-    default: return "(" + a + " " + e.op + " " + b + ")";
+    case 's':
+      return "s" + std::to_string(e.a);
+    case 'M':
+      return "max(" + a + ", " + b + ")";
+    case 'm':
+      return "min(" + a + ", " + b + ")";
+    default:
+      return "(" + a + " " + e.op + " " + b + ")";
   }
 }
 

@@ -15,7 +15,8 @@ namespace detail {
 
 void throw_undefined() { throw ValueError("Tensor: this tensor is undefined"); }
 void check_data_type(const TensorImpl* impl, DType wanted) {
-  VESTA_CHECK_AS(TypeError, impl->dtype == wanted, "data_ptr: expected ", dtype_name(wanted), ", the tensor is ", dtype_name(impl->dtype));
+  VESTA_CHECK_AS(TypeError, impl->dtype == wanted, "data_ptr: expected ", dtype_name(wanted),
+                 ", the tensor is ", dtype_name(impl->dtype));
 }
 void check_accessor(const TensorImpl* impl, int dims) {
   VESTA_CHECK(impl->ndim == dims, "accessor: expected ", dims, " dims, the tensor has ", int(impl->ndim));
@@ -26,7 +27,8 @@ void check_accessor(const TensorImpl* impl, int dims) {
 namespace {
 int64_t wrap(const Tensor& t, int64_t d, const char* what) {
   int64_t n = t.dim();
-  VESTA_CHECK_AS(IndexError, n > 0 && d >= -n && d < n, what, ": expected a dim in [", -n, ", ", n - 1, "], got ", d);
+  VESTA_CHECK_AS(IndexError, n > 0 && d >= -n && d < n, what, ": expected a dim in [", -n, ", ", n - 1,
+                 "], got ", d);
   return d < 0 ? d + n : d;
 }
 }  // namespace
@@ -54,7 +56,8 @@ bool Tensor::is_non_overlapping_and_dense() const { return get()->bits & TensorI
 
 void* Tensor::data_ptr() const {
   TensorImpl* impl = get();
-  VESTA_CHECK_AS(NotImplementedError, (impl->bits & TensorImpl::kHasData) || impl->numel == 0, "data_ptr: a meta or traced tensor has no data");
+  VESTA_CHECK_AS(NotImplementedError, (impl->bits & TensorImpl::kHasData) || impl->numel == 0,
+                 "data_ptr: a meta or traced tensor has no data");
   return impl->data;
 }
 
@@ -70,23 +73,38 @@ Scalar Tensor::item() const {
   if (impl->bits & (TensorImpl::kConj | TensorImpl::kNeg)) t = t.resolve_conj().resolve_neg();
   const void* p = t.impl()->data;
   switch (impl->dtype) {
-    case DType::Bool: return Scalar(*static_cast<const bool*>(p));
-    case DType::UInt8: return Scalar(*static_cast<const uint8_t*>(p));
-    case DType::Int8: return Scalar(*static_cast<const int8_t*>(p));
-    case DType::Int16: return Scalar(*static_cast<const int16_t*>(p));
-    case DType::Int32: return Scalar(*static_cast<const int32_t*>(p));
-    case DType::Int64: return Scalar(*static_cast<const int64_t*>(p));
-    case DType::Float16: return Scalar(*static_cast<const Half*>(p));
-    case DType::BFloat16: return Scalar(*static_cast<const BFloat16*>(p));
-    case DType::Float32: return Scalar(*static_cast<const float*>(p));
-    case DType::Float64: return Scalar(*static_cast<const double*>(p));
-    case DType::Complex64: return Scalar(*static_cast<const std::complex<float>*>(p));
-    case DType::Complex128: return Scalar(*static_cast<const std::complex<double>*>(p));
-    default: throw TypeError("item: the tensor has no dtype");
+    case DType::Bool:
+      return Scalar(*static_cast<const bool*>(p));
+    case DType::UInt8:
+      return Scalar(*static_cast<const uint8_t*>(p));
+    case DType::Int8:
+      return Scalar(*static_cast<const int8_t*>(p));
+    case DType::Int16:
+      return Scalar(*static_cast<const int16_t*>(p));
+    case DType::Int32:
+      return Scalar(*static_cast<const int32_t*>(p));
+    case DType::Int64:
+      return Scalar(*static_cast<const int64_t*>(p));
+    case DType::Float16:
+      return Scalar(*static_cast<const Half*>(p));
+    case DType::BFloat16:
+      return Scalar(*static_cast<const BFloat16*>(p));
+    case DType::Float32:
+      return Scalar(*static_cast<const float*>(p));
+    case DType::Float64:
+      return Scalar(*static_cast<const double*>(p));
+    case DType::Complex64:
+      return Scalar(*static_cast<const std::complex<float>*>(p));
+    case DType::Complex128:
+      return Scalar(*static_cast<const std::complex<double>*>(p));
+    default:
+      throw TypeError("item: the tensor has no dtype");
   }
 }
 
-std::string Tensor::toString() const { return (is_cpu() ? "CPU" : "Meta") + std::string(to_string(dtype())) + "Type"; }
+std::string Tensor::toString() const {
+  return (is_cpu() ? "CPU" : "Meta") + std::string(to_string(dtype())) + "Type";
+}
 
 Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy) const {
   return vesta::to(*this, options, non_blocking, copy);
@@ -121,7 +139,8 @@ Tensor& Tensor::operator=(const Scalar& v) && {
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
   return from_blob(data, sizes, std::function<void(void*)>(), options);
 }
-Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter, const TensorOptions& options) {
+Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter,
+                 const TensorOptions& options) {
   checked_numel({sizes.data(), sizes.size()}, "from_blob");
   std::vector<int64_t> strides(sizes.size());
   contiguous_strides(sizes.data(), int(sizes.size()), strides.data());
@@ -129,7 +148,8 @@ Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> delet
 }
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter,
                  const TensorOptions& options) {
-  VESTA_CHECK(sizes.size() == strides.size(), "from_blob: expected as many strides as sizes, got ", strides.size(), " and ", sizes.size());
+  VESTA_CHECK(sizes.size() == strides.size(), "from_blob: expected as many strides as sizes, got ",
+              strides.size(), " and ", sizes.size());
   VESTA_CHECK(options.device().is_cpu(), "from_blob: expected a CPU device, got ", options.device().str());
   int64_t numel = checked_numel({sizes.data(), sizes.size()}, "from_blob");
   VESTA_CHECK(data || numel == 0, "from_blob: the data pointer is null");

@@ -31,10 +31,11 @@ struct TensorHook {
 // would be a cycle).
 struct TensorExt {
   std::atomic<uint32_t> refs{1};
-  bool retains_grad = false;                 // a non-leaf whose .grad backward writes
+  bool retains_grad = false;  // a non-leaf whose .grad backward writes
   Tensor grad;
-  std::vector<TensorHook> hooks;             // of a leaf, or of this output of grad_fn
-  std::vector<std::function<void(const Tensor&)>> post_accumulate_hooks;  // of a leaf, after .grad was written
+  std::vector<TensorHook> hooks;  // of a leaf, or of this output of grad_fn
+  std::vector<std::function<void(const Tensor&)>>
+      post_accumulate_hooks;  // of a leaf, after .grad was written
   unsigned next_hook_id = 0;
 };
 

@@ -13,7 +13,8 @@ Value int_list(const SchemaArg& arg, const std::string& text) {
   auto* items = new std::vector<int64_t>;  // leaks by design, see the header
   std::string number;
   for (char c : text + ",") {
-    if (c == '-' || (c >= '0' && c <= '9')) number += c;
+    if (c == '-' || (c >= '0' && c <= '9'))
+      number += c;
     else if (!number.empty()) {
       items->push_back(std::stoll(number));
       number.clear();
@@ -31,7 +32,9 @@ Value parse_default(const SchemaArg& arg) {
   if (arg.list) {
     if (arg.type == ArgType::Int) return int_list(arg, d);
     VESTA_CHECK(d == "[]", "schema: default ", d, " of ", arg.name, " is not supported");
-    return arg.type == ArgType::Tensor ? Value(TensorList()) : arg.type == ArgType::Float ? Value(ArrayRef<double>()) : Value(ArrayRef<bool>());
+    return arg.type == ArgType::Tensor  ? Value(TensorList())
+           : arg.type == ArgType::Float ? Value(ArrayRef<double>())
+                                        : Value(ArrayRef<bool>());
   }
   if (d == "True" || d == "False") return Value(d == "True");
   if (d == "Mean") return Value(int64_t(1));
@@ -44,12 +47,16 @@ Value parse_default(const SchemaArg& arg) {
       auto* text = new std::string(d.substr(1, d.size() - 2));
       return Value(std::string_view(*text));
     }
-    case ArgType::DType: return Value(d == "long" ? DType::Int64 : parse_dtype(d.data(), d.size()));
-    case ArgType::Int: return Value(int64_t(std::stoll(d)));
-    case ArgType::Float: return Value(std::stod(d));
+    case ArgType::DType:
+      return Value(d == "long" ? DType::Int64 : parse_dtype(d.data(), d.size()));
+    case ArgType::Int:
+      return Value(int64_t(std::stoll(d)));
+    case ArgType::Float:
+      return Value(std::stod(d));
     case ArgType::Scalar:
       return d.find_first_of(".e") == std::string::npos ? Value(int64_t(std::stoll(d))) : Value(std::stod(d));
-    default: throw ValueError("schema: default " + d + " of " + arg.name + " is not supported");
+    default:
+      throw ValueError("schema: default " + d + " of " + arg.name + " is not supported");
   }
 }
 
@@ -61,7 +68,8 @@ std::string value_text(const Value& v) {
     out << "]";
   };
   switch (v.kind) {
-    case ValueKind::None: return "None";
+    case ValueKind::None:
+      return "None";
     case ValueKind::Tensor: {
       out << "Tensor[";
       for (int d = 0; d < v.tensor->ndim; ++d) out << (d ? ", " : "") << v.tensor->sizes_data()[d];
@@ -71,11 +79,20 @@ std::string value_text(const Value& v) {
     case ValueKind::Bool:
     case ValueKind::Int:
     case ValueKind::Float:
-    case ValueKind::Complex: return v.scalar().str();
-    case ValueKind::String: out << '"' << v.string() << '"'; break;
-    case ValueKind::IntList: list(static_cast<const int64_t*>(v.ptr)); break;
-    case ValueKind::FloatList: list(static_cast<const double*>(v.ptr)); break;
-    case ValueKind::BoolList: list(static_cast<const bool*>(v.ptr)); break;
+    case ValueKind::Complex:
+      return v.scalar().str();
+    case ValueKind::String:
+      out << '"' << v.string() << '"';
+      break;
+    case ValueKind::IntList:
+      list(static_cast<const int64_t*>(v.ptr));
+      break;
+    case ValueKind::FloatList:
+      list(static_cast<const double*>(v.ptr));
+      break;
+    case ValueKind::BoolList:
+      list(static_cast<const bool*>(v.ptr));
+      break;
     case ValueKind::ScalarList: {
       auto* items = static_cast<const Scalar*>(v.ptr);
       out << "[";
@@ -83,15 +100,21 @@ std::string value_text(const Value& v) {
       out << "]";
       break;
     }
-    case ValueKind::TensorList: out << "Tensor[](" << v.length << ")"; break;
-    case ValueKind::DType: return dtype_name(DType(v.i));
-    case ValueKind::Device: return Device::unpack(uint8_t(v.i)).str();
-    case ValueKind::Layout: return "strided";
+    case ValueKind::TensorList:
+      out << "Tensor[](" << v.length << ")";
+      break;
+    case ValueKind::DType:
+      return dtype_name(DType(v.i));
+    case ValueKind::Device:
+      return Device::unpack(uint8_t(v.i)).str();
+    case ValueKind::Layout:
+      return "strided";
     case ValueKind::MemoryFormat: {
       const char* names[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
       return names[v.i];
     }
-    case ValueKind::Generator: return "generator";
+    case ValueKind::Generator:
+      return "generator";
   }
   return out.str();
 }

@@ -10,13 +10,16 @@
 namespace vesta::graph {
 
 std::vector<Tensor> Graph::run(const std::vector<Tensor>& given) const {
-  VESTA_CHECK(given.size() == inputs.size(), "graph: expected ", inputs.size(), " inputs, got ", given.size());
+  VESTA_CHECK(given.size() == inputs.size(), "graph: expected ", inputs.size(), " inputs, got ",
+              given.size());
   std::vector<Tensor> values(metas.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
     const ValueMeta& m = metas[size_t(inputs[k])];
-    VESTA_CHECK_AS(TypeError, given[k].dtype() == m.dtype, "graph: expected ", dtype_name(m.dtype), " for input ", k, ", got ", dtype_name(given[k].dtype()));
+    VESTA_CHECK_AS(TypeError, given[k].dtype() == m.dtype, "graph: expected ", dtype_name(m.dtype),
+                   " for input ", k, ", got ", dtype_name(given[k].dtype()));
     for (size_t d = 0; d < m.sizes.size(); ++d)
-      VESTA_CHECK(SymInt::from_raw(m.sizes[d]).is_symbolic() || (d < given[k].sizes().size() && given[k].sizes()[d] == m.sizes[d]),
+      VESTA_CHECK(SymInt::from_raw(m.sizes[d]).is_symbolic() ||
+                      (d < given[k].sizes().size() && given[k].sizes()[d] == m.sizes[d]),
                   "graph: input ", k, " was traced with another size at dim ", d, "; trace it again");
     values[size_t(inputs[k])] = given[k];
   }
@@ -44,7 +47,8 @@ std::vector<Tensor> Graph::run(const std::vector<Tensor>& given) const {
     vesta::call(*c.op, args.data(), outs);
     if (c.op->list_result >= 0) {
       auto list = vesta::detail::take_list(outs[0]);
-      VESTA_CHECK(list.size() == c.results.size(), "graph: ", c.op->name, " returned ", list.size(), " tensors, traced ", c.results.size());
+      VESTA_CHECK(list.size() == c.results.size(), "graph: ", c.op->name, " returned ", list.size(),
+                  " tensors, traced ", c.results.size());
       for (size_t k = 0; k < list.size(); ++k) values[size_t(c.results[k])] = std::move(list[k]);
     } else {
       for (size_t j = 0; j < c.results.size(); ++j) {
@@ -62,7 +66,9 @@ std::vector<Tensor> Graph::run(const std::vector<Tensor>& given) const {
 
 void Graph::find_last_uses() {
   std::vector<int> last(metas.size(), -1);
-  auto use = [&](int v, int at) { if (v >= 0) last[size_t(v)] = at; };
+  auto use = [&](int v, int at) {
+    if (v >= 0) last[size_t(v)] = at;
+  };
   for (size_t k = 0; k < calls.size(); ++k) {
     for (auto& o : calls[k].operands) {
       use(o.value, int(k));
@@ -121,7 +127,14 @@ std::string Graph::str() const {
     }
     out << "\n";
   }
-  for (auto& g : gradients) out << "grad(%" << [&] { for (auto& c : captures) if (c.second.is_same(g.first)) return c.first; return -1; }() << ") = %" << g.second << "\n";
+  for (auto& g : gradients)
+    out << "grad(%" <<
+        [&] {
+          for (auto& c : captures)
+            if (c.second.is_same(g.first)) return c.first;
+          return -1;
+        }()
+        << ") = %" << g.second << "\n";
   out << "return (";
   for (size_t k = 0; k < outputs.size(); ++k) out << (k ? ", %" : "%") << outputs[k];
   out << ")\n";

@@ -81,14 +81,16 @@ class Tracer {
     for (auto& m : op.list_result >= 0 ? list : metas) {
       Tensor t;
       if (m.defined && m.view_of >= 0)
-        t = make_view(op, args[m.view_of].tensor, m, op.list_result >= 0 ? ViewCreation::MultiOutput : ViewCreation::Default);
+        t = make_view(op, args[m.view_of].tensor, m,
+                      op.list_result >= 0 ? ViewCreation::MultiOutput : ViewCreation::Default);
       else if (m.defined)
         t = stand_in(m);
       call.results.push_back(t.defined() ? bind(t) : -1);
       results.push_back(std::move(t));
     }
     graph.calls.push_back(std::move(call));
-    if (op.list_result >= 0) outs[0] = vesta::detail::give_list(std::move(results));
+    if (op.list_result >= 0)
+      outs[0] = vesta::detail::give_list(std::move(results));
     else
       for (int j = 0; j < op.num_outs; ++j) outs[j] = vesta::detail::give(std::move(results[size_t(j)]));
   }
@@ -98,7 +100,8 @@ class Tracer {
     for (size_t k = 0; k < entries_.size(); ++k) {
       TensorImpl* leaf = entries_[k].tensor.impl();
       Tensor now = leaf->ext ? leaf->ext->grad : Tensor();
-      if (!now.is_same(entries_[k].grad)) graph.gradients.push_back({entries_[k].tensor, now.defined() ? value_of(now.impl()) : -1});
+      if (!now.is_same(entries_[k].grad))
+        graph.gradients.push_back({entries_[k].tensor, now.defined() ? value_of(now.impl()) : -1});
     }
     graph.guards = env_.guards();
     graph.find_last_uses();
@@ -128,15 +131,16 @@ class Tracer {
     if (!(t->bits & TensorImpl::kHasData) && t->storage) {
       // A detached alias of a traced tensor (autograd saves those): the value it shows.
       for (auto& k : keep_)
-        if (k.impl()->storage == t->storage && k.sizes() == tensor.sizes() && k.strides() == tensor.strides() && k.impl()->offset == t->offset &&
-            k.impl()->dtype == t->dtype)
+        if (k.impl()->storage == t->storage && k.sizes() == tensor.sizes() &&
+            k.strides() == tensor.strides() && k.impl()->offset == t->offset && k.impl()->dtype == t->dtype)
           return values_[t] = values_[k.impl()];
       throw InternalError("trace: a tensor without memory that this trace did not make");
     }
     if (t->bits & TensorImpl::kHasData) {
       for (auto& c : graph.captures) {  // an alias of a captured tensor
         TensorImpl* o = c.second.impl();
-        if (o->storage == t->storage && o->dtype == t->dtype && o->offset == t->offset && c.second.sizes() == tensor.sizes() && c.second.strides() == tensor.strides() &&
+        if (o->storage == t->storage && o->dtype == t->dtype && o->offset == t->offset &&
+            c.second.sizes() == tensor.sizes() && c.second.strides() == tensor.strides() &&
             !(t->bits & TensorImpl::kAutograd && !t->grad_fn)) {
           keep_.push_back(tensor);
           return values_[t] = c.first;
@@ -209,11 +213,13 @@ void interpret(const Op& op, const Value* args, Value* outs, uint32_t) {
   tracer->record(op, args, outs);
 }
 
-Graph trace(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn, const std::vector<Tensor>& inputs, const TraceOptions& options) {
+Graph trace(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn,
+            const std::vector<Tensor>& inputs, const TraceOptions& options) {
   Tracer tracer;
   std::vector<Tensor> stand_ins;
   for (size_t k = 0; k < inputs.size(); ++k)
-    stand_ins.push_back(tracer.add_input(inputs[k], k < options.dynamic.size() ? options.dynamic[k] : std::vector<int>()));
+    stand_ins.push_back(
+        tracer.add_input(inputs[k], k < options.dynamic.size() ? options.dynamic[k] : std::vector<int>()));
   tracer.finish(fn(stand_ins));
   return std::move(tracer.graph);
 }

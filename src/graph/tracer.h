@@ -15,8 +15,8 @@ struct TraceOptions {
 
 // Runs fn once with stand-ins for `inputs` and records what it does. Nothing is executed: captured tensors, versions,
 // .grad and generators are afterwards as before, also when fn throws. Reading a value (item, data_ptr) throws.
-Graph trace(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn, const std::vector<Tensor>& inputs,
-            const TraceOptions& options = {});
+Graph trace(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn,
+            const std::vector<Tensor>& inputs, const TraceOptions& options = {});
 
 // For init().
 void interpret(const Op& op, const Value* args, Value* outs, uint32_t bits);

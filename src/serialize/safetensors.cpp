@@ -26,15 +26,17 @@ Tensor read_entry(const SafetensorsEntry& e, const Ref<SharedMap>& map, const st
   std::byte* data = map->file.writable_data() + e.begin;
   if (e.dtype == kBool)  // any other byte in a bool is undefined behaviour for whoever reads it
     for (uint64_t i = 0; i < e.end - e.begin; ++i)
-      VESTA_CHECK_AS(IoError, data[i] <= std::byte{1}, "load_safetensors '", path, "': element ", i, " of bool tensor '", e.name,
-                     "' is ", int(data[i]), ", expected 0 or 1");
+      VESTA_CHECK_AS(IoError, data[i] <= std::byte{1}, "load_safetensors '", path, "': element ", i,
+                     " of bool tensor '", e.name, "' is ", int(data[i]), ", expected 0 or 1");
   if (e.begin == e.end) return empty_cpu(e.sizes, e.dtype);
-  if (reinterpret_cast<uintptr_t>(data) % element_size(e.dtype) != 0) {  // other writers may leave data unaligned
+  if (reinterpret_cast<uintptr_t>(data) % element_size(e.dtype) !=
+      0) {  // other writers may leave data unaligned
     Tensor copy = empty_cpu(e.sizes, e.dtype);
     std::memcpy(copy.data_ptr(), data, e.end - e.begin);
     return copy;
   }
-  return from_blob(data, e.sizes, [map](void*) {}, TensorOptions(e.dtype));
+  return from_blob(
+      data, e.sizes, [map](void*) {}, TensorOptions(e.dtype));
 }
 
 }  // namespace
@@ -44,9 +46,10 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
   for (auto& [name, t] : tensors) {
     VESTA_CHECK(name != "__metadata__", "save_safetensors '", path, "': the name __metadata__ is reserved");
     VESTA_CHECK(t.defined(), "save_safetensors '", path, "': tensor '", name, "' is undefined");
-    VESTA_CHECK(t.is_cpu(), "save_safetensors '", path, "': tensor '", name, "' has no data on the CPU but is on ", t.device().str());
-    VESTA_CHECK(size_t(t.dim()) <= kMaxSafetensorsDims, "save_safetensors '", path, "': tensor '", name, "' has ", t.dim(),
-                " dims, at most ", kMaxSafetensorsDims, " can be read back");
+    VESTA_CHECK(t.is_cpu(), "save_safetensors '", path, "': tensor '", name,
+                "' has no data on the CPU but is on ", t.device().str());
+    VESTA_CHECK(size_t(t.dim()) <= kMaxSafetensorsDims, "save_safetensors '", path, "': tensor '", name,
+                "' has ", t.dim(), " dims, at most ", kMaxSafetensorsDims, " can be read back");
     entries.push_back({name, t.dtype(), t.sizes().vec(), 0, 0});
   }
   // Wide elements first: every tensor then starts at a multiple of its element size.

@@ -10,7 +10,8 @@
 #include "base/checked_math.h"
 #include "serialize/safetensors.h"
 
-static_assert(std::endian::native == std::endian::little, "safetensors elements are little-endian and not converted");
+static_assert(std::endian::native == std::endian::little,
+              "safetensors elements are little-endian and not converted");
 
 namespace vesta {
 namespace {
@@ -19,14 +20,15 @@ struct DTypeName {
   const char* text;
   DType dtype;
 };
-constexpr DTypeName kDTypes[] = {{"BOOL", kBool},   {"U8", kUInt8},     {"I8", kInt8},    {"I16", kInt16}, {"I32", kInt32},
-                                 {"I64", kInt64},   {"F16", kFloat16},  {"BF16", kBFloat16}, {"F32", kFloat32},
-                                 {"F64", kFloat64}};
+constexpr DTypeName kDTypes[] = {{"BOOL", kBool},   {"U8", kUInt8},   {"I8", kInt8},     {"I16", kInt16},
+                                 {"I32", kInt32},   {"I64", kInt64},  {"F16", kFloat16}, {"BF16", kBFloat16},
+                                 {"F32", kFloat32}, {"F64", kFloat64}};
 // Types of the format that Vesta has not got: told apart from nonsense.
-constexpr const char* kOtherDTypes[] = {"U16",     "U32",     "U64",   "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4",
-                                        "F6_E2M3", "F6_E3M2", "C64"};
+constexpr const char* kOtherDTypes[] = {"U16",     "U32", "U64",     "F8_E4M3", "F8_E5M2",
+                                        "F8_E8M0", "F4",  "F6_E2M3", "F6_E3M2", "C64"};
 
-#define FORMAT_CHECK(cond, ...) VESTA_CHECK_AS(IoError, cond, "load_safetensors '", source, "': ", __VA_ARGS__)
+#define FORMAT_CHECK(cond, ...) \
+  VESTA_CHECK_AS(IoError, cond, "load_safetensors '", source, "': ", __VA_ARGS__)
 
 // Names in messages: hostile ones may be long or hold control characters.
 std::string shown(const std::string& name) {
@@ -71,8 +73,10 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return misplaced("text");
   }
   bool start_object(size_t) override {
-    if (depth_ == 1 && !in_metadata_) tensors.push_back({key_, "", {}, {}, false});
-    else if (depth_ >= 1 && !(depth_ == 1 && in_metadata_)) return misplaced("an object");
+    if (depth_ == 1 && !in_metadata_)
+      tensors.push_back({key_, "", {}, {}, false});
+    else if (depth_ >= 1 && !(depth_ == 1 && in_metadata_))
+      return misplaced("an object");
     ++depth_;
     return true;
   }
@@ -106,7 +110,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    FORMAT_CHECK(false, "the header is not valid JSON at byte ", position, " (", std::string(error.what()).substr(0, 160), ")");
+    FORMAT_CHECK(false, "the header is not valid JSON at byte ", position, " (",
+                 std::string(error.what()).substr(0, 160), ")");
     return false;
   }
 
@@ -123,7 +128,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool number_text(bool negative, uint64_t v) {
     if (depth_ != 3) return misplaced("a number");
     FORMAT_CHECK(!negative, "expected numbers >= 0 in ", where(), ", got ", int64_t(v));
-    FORMAT_CHECK(list_->size() < kMaxSafetensorsDims, "expected at most ", kMaxSafetensorsDims, " numbers in ", where());
+    FORMAT_CHECK(list_->size() < kMaxSafetensorsDims, "expected at most ", kMaxSafetensorsDims,
+                 " numbers in ", where());
     list_->push_back(v);
     return true;
   }
@@ -153,9 +159,10 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
   FORMAT_CHECK(file.size() >= 8, "expected a length of 8 bytes, but the file has only ", file.size());
   uint64_t length;
   std::memcpy(&length, file.data(), 8);
-  FORMAT_CHECK(length <= kMaxSafetensorsHeader, "the header claims ", length, " bytes, at most ", kMaxSafetensorsHeader,
-               " are accepted");
-  FORMAT_CHECK(length <= file.size() - 8, "the header claims ", length, " bytes, but only ", file.size() - 8, " follow");
+  FORMAT_CHECK(length <= kMaxSafetensorsHeader, "the header claims ", length, " bytes, at most ",
+               kMaxSafetensorsHeader, " are accepted");
+  FORMAT_CHECK(length <= file.size() - 8, "the header claims ", length, " bytes, but only ", file.size() - 8,
+               " follow");
   auto* text = reinterpret_cast<const char*>(file.data()) + 8;
   FORMAT_CHECK(length >= 2 && text[0] == '{', "the header does not start with '{'");
   HeaderReader reader(source);
@@ -167,23 +174,25 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
   for (auto& f : reader.tensors) {
     SafetensorsEntry e;
     e.name = std::move(f.name);
-    FORMAT_CHECK(f.has_dtype && f.shape && f.offsets, "tensor ", shown(e.name), " lacks its dtype, shape or data_offsets");
+    FORMAT_CHECK(f.has_dtype && f.shape && f.offsets, "tensor ", shown(e.name),
+                 " lacks its dtype, shape or data_offsets");
     for (auto& d : kDTypes)
       if (f.dtype == d.text) e.dtype = d.dtype;
     if (e.dtype == DType::Undefined) {
       for (auto* other : kOtherDTypes)
-        VESTA_CHECK_AS(NotImplementedError, f.dtype != other, "load_safetensors '", source, "': tensor ", shown(e.name),
-                       " has dtype ", other, ", which is not supported");
+        VESTA_CHECK_AS(NotImplementedError, f.dtype != other, "load_safetensors '", source, "': tensor ",
+                       shown(e.name), " has dtype ", other, ", which is not supported");
       FORMAT_CHECK(false, "tensor ", shown(e.name), " has an unknown dtype ", shown(f.dtype));
     }
     for (uint64_t n : *f.shape) {
       FORMAT_CHECK(n <= INT64_MAX, "tensor ", shown(e.name), " has a size of ", n);
       e.sizes.push_back(int64_t(n));
     }
-    FORMAT_CHECK(f.offsets->size() == 2, "tensor ", shown(e.name), ": expected 2 data_offsets, got ", f.offsets->size());
+    FORMAT_CHECK(f.offsets->size() == 2, "tensor ", shown(e.name), ": expected 2 data_offsets, got ",
+                 f.offsets->size());
     uint64_t begin = (*f.offsets)[0], end = (*f.offsets)[1];
-    FORMAT_CHECK(begin <= end && end <= data_bytes, "tensor ", shown(e.name), ": data_offsets ", begin, " to ", end,
-                 " are not inside the ", data_bytes, " bytes of data");
+    FORMAT_CHECK(begin <= end && end <= data_bytes, "tensor ", shown(e.name), ": data_offsets ", begin,
+                 " to ", end, " are not inside the ", data_bytes, " bytes of data");
     uint64_t bytes = checked_bytes(e, source);
     FORMAT_CHECK(bytes == end - begin, "tensor ", shown(e.name), ": its shape and dtype need ", bytes,
                  " bytes, its data_offsets give ", end - begin);
@@ -194,18 +203,21 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
 
   std::vector<const SafetensorsEntry*> by_place;
   for (auto& e : header.entries) by_place.push_back(&e);
-  std::sort(by_place.begin(), by_place.end(), [](auto* a, auto* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
+  std::sort(by_place.begin(), by_place.end(),
+            [](auto* a, auto* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
   uint64_t place = data_begin;
   for (auto* e : by_place) {
     FORMAT_CHECK(e->begin >= place, "the data of tensor ", shown(e->name), " overlap another tensor's");
-    FORMAT_CHECK(e->begin <= place, "no tensor owns the ", e->begin - place, " bytes of data before tensor ", shown(e->name));
+    FORMAT_CHECK(e->begin <= place, "no tensor owns the ", e->begin - place, " bytes of data before tensor ",
+                 shown(e->name));
     place = e->end;
   }
   FORMAT_CHECK(place == file.size(), "no tensor owns the last ", file.size() - place, " bytes of the file");
 
   std::sort(header.entries.begin(), header.entries.end(), [](auto& a, auto& b) { return a.name < b.name; });
   for (size_t i = 1; i < header.entries.size(); ++i)
-    FORMAT_CHECK(header.entries[i].name != header.entries[i - 1].name, "tensor ", shown(header.entries[i].name), " appears twice");
+    FORMAT_CHECK(header.entries[i].name != header.entries[i - 1].name, "tensor ",
+                 shown(header.entries[i].name), " appears twice");
   return header;
 }
 
@@ -228,11 +240,12 @@ std::string print_safetensors_header(std::vector<SafetensorsEntry>& entries, con
   try {
     text = root.dump();
   } catch (const nlohmann::json::exception& error) {
-    throw ValueError(detail::message("save_safetensors: a name or metadata text is not UTF-8 (", error.what(), ")"));
+    throw ValueError(
+        detail::message("save_safetensors: a name or metadata text is not UTF-8 (", error.what(), ")"));
   }
   text.resize(checked_round_up(text.size(), 8, "save_safetensors"), ' ');  // so that the data start aligned
-  VESTA_CHECK(text.size() <= kMaxSafetensorsHeader, "save_safetensors: the header has ", text.size(), " bytes, at most ",
-              kMaxSafetensorsHeader, " can be read back");
+  VESTA_CHECK(text.size() <= kMaxSafetensorsHeader, "save_safetensors: the header has ", text.size(),
+              " bytes, at most ", kMaxSafetensorsHeader, " can be read back");
   for (auto& e : entries) e.begin += 8 + text.size(), e.end += 8 + text.size();
   uint64_t length = text.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + text;

@@ -52,9 +52,13 @@ std::string error_of(F&& f) {
   ADD_FAILURE() << "no error";
   return "";
 }
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
-#define EXPECT_CONTAINS(text, part) \
-  EXPECT_PRED2([](const std::string& text_, const std::string& part_) { return ::vesta::autograd_testing::contains(text_, part_); }, text, std::string(part))
+#define EXPECT_CONTAINS(text, part)                                                                        \
+  EXPECT_PRED2([](const std::string& text_,                                                                \
+                  const std::string& part_) { return ::vesta::autograd_testing::contains(text_, part_); }, \
+               text, std::string(part))
 
 }  // namespace vesta::autograd_testing

@@ -109,7 +109,10 @@ TEST(Grad, runs_only_the_nodes_on_a_path_to_an_input) {
   Tensor x = param({1, 2}), y = param({3, 4});
   Tensor mid = y * 2;
   int calls = 0;
-  mid.register_hook([&](const Tensor&) { ++calls; return Tensor(); });
+  mid.register_hook([&](const Tensor&) {
+    ++calls;
+    return Tensor();
+  });
   Tensor side = (mid * mid * x).sum();
   autograd::grad({side}, {x}, {}, true);
   EXPECT_FALSE(y.grad().defined());
@@ -187,9 +190,18 @@ TEST(Accumulation, a_leaf_reached_by_several_paths_gets_one_sum) {
 TEST(Hooks, run_in_order_each_seeing_the_result_of_the_one_before) {
   Tensor x = param({1, 2});
   std::string order;
-  x.register_hook([&](const Tensor& g) { order += "a"; return g * 2; });
-  unsigned middle = x.register_hook([&](const Tensor&) { order += "b"; return Tensor(); });
-  x.register_hook([&](const Tensor& g) { order += "c"; return g + 1; });
+  x.register_hook([&](const Tensor& g) {
+    order += "a";
+    return g * 2;
+  });
+  unsigned middle = x.register_hook([&](const Tensor&) {
+    order += "b";
+    return Tensor();
+  });
+  x.register_hook([&](const Tensor& g) {
+    order += "c";
+    return g + 1;
+  });
   x.sum().backward();
   EXPECT_EQ(order, "abc");
   EXPECT_EQ(values(x.grad()), (Doubles{3, 3}));
@@ -217,7 +229,10 @@ TEST(Hooks, outlive_the_tensor_they_were_registered_on) {
   int calls = 0;
   {
     Tensor mid = x * 3;
-    mid.register_hook([&](const Tensor&) { ++calls; return Tensor(); });
+    mid.register_hook([&](const Tensor&) {
+      ++calls;
+      return Tensor();
+    });
     loss = mid.sum();
   }
   loss.backward();
@@ -345,62 +360,69 @@ TEST(Leaks, graphs_release_everything_with_and_without_backward) {
 
 TEST(Leaks, a_saved_output_written_in_place_is_no_cycle) {
   EXPECT_EQ(leaked_by([] {
-    Tensor x = param({1, 2, 3}), e = x.exp();
-    e.mul_(2);
-    e.add_(x);
-  }), 0u);
+              Tensor x = param({1, 2, 3}), e = x.exp();
+              e.mul_(2);
+              e.add_(x);
+            }),
+            0u);
 }
 
 TEST(Leaks, a_plain_tensor_saved_and_then_written_in_place_is_no_cycle) {
   EXPECT_EQ(leaked_by([] {
-    Tensor w = param({1, 2, 3}), t = f32({4, 5, 6});
-    Tensor y = t * w;  // saves t
-    t.add_(y);         // t's history leads to y, whose node has t
-  }), 0u);
+              Tensor w = param({1, 2, 3}), t = f32({4, 5, 6});
+              Tensor y = t * w;  // saves t
+              t.add_(y);         // t's history leads to y, whose node has t
+            }),
+            0u);
   EXPECT_EQ(leaked_by([] {
-    Tensor w = param({1, 2, 3}), t = f32({4, 5, 6}), v = t.view({3});
-    Tensor y = v * w;
-    v.add_(y);
-  }), 0u);
+              Tensor w = param({1, 2, 3}), t = f32({4, 5, 6}), v = t.view({3});
+              Tensor y = v * w;
+              v.add_(y);
+            }),
+            0u);
 }
 
 TEST(Leaks, views_hooks_and_retained_gradients_are_no_cycles) {
   EXPECT_EQ(leaked_by([] {
-    Tensor x = param({1, 2, 3});
-    Tensor y = x * 2;
-    Tensor v = y.slice(0, 0, 2);
-    v.mul_(x.slice(0, 0, 2));
-    v.retain_grad();
-    y.register_hook([](const Tensor& g) { return g * 2; });
-    (y * v.sum()).sum().backward();
-  }), 0u);
+              Tensor x = param({1, 2, 3});
+              Tensor y = x * 2;
+              Tensor v = y.slice(0, 0, 2);
+              v.mul_(x.slice(0, 0, 2));
+              v.retain_grad();
+              y.register_hook([](const Tensor& g) { return g * 2; });
+              (y * v.sum()).sum().backward();
+            }),
+            0u);
 }
 
 TEST(Leaks, create_graph_leaves_nothing_once_the_results_are_gone) {
   EXPECT_EQ(leaked_by([] {
-    Tensor x = param({1, 2, 3});
-    Tensor g = autograd::grad({(x.exp() * x).sum()}, {x}, {}, std::nullopt, true)[0];
-    autograd::grad({g.sum()}, {x});
-  }), 0u);
+              Tensor x = param({1, 2, 3});
+              Tensor g = autograd::grad({(x.exp() * x).sum()}, {x}, {}, std::nullopt, true)[0];
+              autograd::grad({g.sum()}, {x});
+            }),
+            0u);
 }
 
 TEST(Leaks, a_refused_concurrent_backward_leaves_nothing) {
   EXPECT_EQ(leaked_by([] {
-    Tensor x = param({1, 2, 3}), m = x * 2, loss = (m * m).sum();
-    m.register_hook([&](const Tensor&) {
-      std::thread([&] { EXPECT_THROW(loss.backward({}, true), ValueError); }).join();
-      return Tensor();
-    });
-    loss.backward();
-  }), 0u);
+              Tensor x = param({1, 2, 3}), m = x * 2, loss = (m * m).sum();
+              m.register_hook([&](const Tensor&) {
+                std::thread([&] { EXPECT_THROW(loss.backward({}, true), ValueError); }).join();
+                return Tensor();
+              });
+              loss.backward();
+            }),
+            0u);
 }
 
 TEST(Leaks, a_failed_backward_leaves_nothing) {
   EXPECT_EQ(leaked_by([] {
-    Tensor x = param({1, 2, 3}), m = x * 2;
-    m.register_hook([](const Tensor&) -> Tensor { throw ValueError("hook: no"); });
-    EXPECT_THROW((m * m).sum().backward(), ValueError);
-  }), 0u);
+              Tensor x = param({1, 2, 3}), m = x * 2;
+              m.register_hook([](const Tensor&) -> Tensor { throw ValueError("hook: no"); });
+              EXPECT_THROW((m * m).sum().backward(), ValueError);
+            }),
+            0u);
 }
 
 TEST(Threads, several_threads_may_run_backward_over_graphs_that_share_leaves) {
@@ -445,15 +467,24 @@ TEST(Threads, the_gradient_mode_belongs_to_the_thread) {
 
 TEST(Gradcheck, accepts_complex_functions_and_rejects_wrong_gradients) {
   Tensor z = complex(f64({0.3, -1.2, 2.0}), f64({0.7, 0.1, -0.5})).requires_grad_();
-  EXPECT_TRUE(autograd::gradcheck([](const autograd::variable_list& in) { return autograd::variable_list{in[0] * in[0].conj()}; }, {z}));
-  EXPECT_TRUE(autograd::gradcheck([](const autograd::variable_list& in) { return autograd::variable_list{in[0].exp() * in[0], in[0].abs()}; }, {z}));
-  EXPECT_TRUE(autograd::gradgradcheck([](const autograd::variable_list& in) { return autograd::variable_list{in[0] * in[0] * in[0]}; }, {z}));
+  EXPECT_TRUE(autograd::gradcheck(
+      [](const autograd::variable_list& in) { return autograd::variable_list{in[0] * in[0].conj()}; }, {z}));
+  EXPECT_TRUE(autograd::gradcheck(
+      [](const autograd::variable_list& in) {
+        return autograd::variable_list{in[0].exp() * in[0], in[0].abs()};
+      },
+      {z}));
+  EXPECT_TRUE(autograd::gradgradcheck(
+      [](const autograd::variable_list& in) { return autograd::variable_list{in[0] * in[0] * in[0]}; }, {z}));
   Tensor x = f64({0.5, 1.5}).requires_grad_();
   std::string e = error_of<ValueError>([&] {
-    autograd::gradcheck([](const autograd::variable_list& in) { return autograd::variable_list{in[0] * in[0].detach()}; }, {x});
+    autograd::gradcheck(
+        [](const autograd::variable_list& in) { return autograd::variable_list{in[0] * in[0].detach()}; },
+        {x});
   });
   EXPECT_CONTAINS(e, "gradcheck: input 0, element 0");
-  EXPECT_THROW(autograd::gradcheck([](const autograd::variable_list& in) { return in; }, {param({1})}), TypeError);
+  EXPECT_THROW(autograd::gradcheck([](const autograd::variable_list& in) { return in; }, {param({1})}),
+               TypeError);
 }
 
 TEST(ComplexGradients, are_conjugate_wirtinger_gradients) {

@@ -57,7 +57,9 @@ struct SavesOutput : autograd::Function<SavesOutput> {
     ctx->save_for_backward({y});
     return y;
   }
-  static variable_list backward(AutogradContext* ctx, variable_list dy) { return {dy[0] * ctx->get_saved_variables()[0]}; }
+  static variable_list backward(AutogradContext* ctx, variable_list dy) {
+    return {dy[0] * ctx->get_saved_variables()[0]};
+  }
 };
 
 TEST(CustomFunction, a_saved_output_is_no_cycle_and_can_be_differentiated_again) {

@@ -243,7 +243,7 @@ TEST(InferenceModes, tensors_made_inside_stay_out_of_autograd) {
   EXPECT_FALSE(InferenceMode::is_enabled());
   EXPECT_TRUE(GradMode::is_enabled());
   EXPECT_CONTAINS(error_of<ValueError>([&] { i._version(); }), "inference");
-  EXPECT_CONTAINS(error_of<ValueError>([&] { x * i; }), "cannot be saved for backward");
+  EXPECT_CONTAINS(error_of<ValueError>([&] { x* i; }), "cannot be saved for backward");
   EXPECT_CONTAINS(error_of<ValueError>([&] { i.requires_grad_(); }), "inference");
   EXPECT_NO_THROW(x + i);  // nothing is saved
   Tensor normal = i.clone();

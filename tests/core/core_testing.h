@@ -47,7 +47,9 @@ std::string error_of(F&& f) {
   ADD_FAILURE() << "no error";
   return "";
 }
-#define EXPECT_CONTAINS(text, part) \
-  EXPECT_PRED2([](const std::string& text_, const std::string& part_) { return text_.find(part_) != std::string::npos; }, text, std::string(part))
+#define EXPECT_CONTAINS(text, part)                                                             \
+  EXPECT_PRED2([](const std::string& text_,                                                     \
+                  const std::string& part_) { return text_.find(part_) != std::string::npos; }, \
+               text, std::string(part))
 
 }  // namespace vesta::core_testing

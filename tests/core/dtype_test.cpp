@@ -13,7 +13,9 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 // The float that has exactly the value of a half, from the format's definition.
 double half_value(uint16_t bits) {
   int sign = bits >> 15, exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double v = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? std::ldexp(1024 + fraction, exponent - 25) : std::ldexp(fraction, -24);
+  double v = exponent == 31 ? (fraction ? NAN : INFINITY)
+             : exponent     ? std::ldexp(1024 + fraction, exponent - 25)
+                            : std::ldexp(fraction, -24);
   return sign ? -v : v;
 }
 
@@ -76,7 +78,8 @@ TEST(BFloat16Conversion, rounds_to_nearest_ties_to_even_and_keeps_nan) {
 }
 
 TEST(DTypeConversion, of_tensors_agrees_with_the_scalar_types) {
-  std::vector<float> v{0, -0.0f, 1, -1, 0.1f, 65504, 65519, 65520, 1e-8f, 3e-8f, 6e-5f, 1e38f, kInf, -kInf, 2049, 2051, 1.0009766f, 256.5f, 257};
+  std::vector<float> v{0,     -0.0f, 1,    -1,    0.1f, 65504, 65519,      65520,  1e-8f, 3e-8f,
+                       6e-5f, 1e38f, kInf, -kInf, 2049, 2051,  1.0009766f, 256.5f, 257};
   for (int pad = 0; pad < 40; ++pad) v.push_back(float(pad) * 0.37f - 5);  // past a vector's width
   Tensor t = f32(v), h = t.to(kHalf), b = t.to(kBFloat16);
   for (size_t i = 0; i < v.size(); ++i) {
@@ -109,19 +112,25 @@ TEST(DTypes, names_round_trip_and_sizes_are_right) {
 
 // Rows and columns: bool uint8 int8 int16 int32 int64 half bfloat16 float double complex64 complex128, as PyTorch 2.x.
 TEST(Promotion, is_pytorchs_table) {
-  constexpr DType b1 = kBool, u1 = kUInt8, i1 = kInt8, i2 = kInt16, i4 = kInt32, i8 = kInt64, f2 = kHalf, bf = kBFloat16, f4 = kFloat, f8 = kDouble,
-                  c8 = kComplex64, c16 = kComplex128;
+  constexpr DType b1 = kBool, u1 = kUInt8, i1 = kInt8, i2 = kInt16, i4 = kInt32, i8 = kInt64, f2 = kHalf,
+                  bf = kBFloat16, f4 = kFloat, f8 = kDouble, c8 = kComplex64, c16 = kComplex128;
   const DType all[] = {b1, u1, i1, i2, i4, i8, f2, bf, f4, f8, c8, c16};
-  const DType table[12][12] = {
-      {b1, u1, i1, i2, i4, i8, f2, bf, f4, f8, c8, c16}, {u1, u1, i2, i2, i4, i8, f2, bf, f4, f8, c8, c16},
-      {i1, i2, i1, i2, i4, i8, f2, bf, f4, f8, c8, c16}, {i2, i2, i2, i2, i4, i8, f2, bf, f4, f8, c8, c16},
-      {i4, i4, i4, i4, i4, i8, f2, bf, f4, f8, c8, c16}, {i8, i8, i8, i8, i8, i8, f2, bf, f4, f8, c8, c16},
-      {f2, f2, f2, f2, f2, f2, f2, f4, f4, f8, c8, c16}, {bf, bf, bf, bf, bf, bf, f4, bf, f4, f8, c8, c16},
-      {f4, f4, f4, f4, f4, f4, f4, f4, f4, f8, c8, c16}, {f8, f8, f8, f8, f8, f8, f8, f8, f8, f8, c16, c16},
-      {c8, c8, c8, c8, c8, c8, c8, c8, c8, c16, c8, c16}, {c16, c16, c16, c16, c16, c16, c16, c16, c16, c16, c16, c16}};
+  const DType table[12][12] = {{b1, u1, i1, i2, i4, i8, f2, bf, f4, f8, c8, c16},
+                               {u1, u1, i2, i2, i4, i8, f2, bf, f4, f8, c8, c16},
+                               {i1, i2, i1, i2, i4, i8, f2, bf, f4, f8, c8, c16},
+                               {i2, i2, i2, i2, i4, i8, f2, bf, f4, f8, c8, c16},
+                               {i4, i4, i4, i4, i4, i8, f2, bf, f4, f8, c8, c16},
+                               {i8, i8, i8, i8, i8, i8, f2, bf, f4, f8, c8, c16},
+                               {f2, f2, f2, f2, f2, f2, f2, f4, f4, f8, c8, c16},
+                               {bf, bf, bf, bf, bf, bf, f4, bf, f4, f8, c8, c16},
+                               {f4, f4, f4, f4, f4, f4, f4, f4, f4, f8, c8, c16},
+                               {f8, f8, f8, f8, f8, f8, f8, f8, f8, f8, c16, c16},
+                               {c8, c8, c8, c8, c8, c8, c8, c8, c8, c16, c8, c16},
+                               {c16, c16, c16, c16, c16, c16, c16, c16, c16, c16, c16, c16}};
   for (int a = 0; a < 12; ++a)
     for (int b = 0; b < 12; ++b) {
-      EXPECT_EQ(dtype_name(promote_types(all[a], all[b])), std::string(dtype_name(table[a][b]))) << dtype_name(all[a]) << " " << dtype_name(all[b]);
+      EXPECT_EQ(dtype_name(promote_types(all[a], all[b])), std::string(dtype_name(table[a][b])))
+          << dtype_name(all[a]) << " " << dtype_name(all[b]);
       EXPECT_EQ(result_type(zeros({2}, all[a]), zeros({2}, all[b])), table[a][b]);
     }
 }

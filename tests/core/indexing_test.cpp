@@ -20,7 +20,10 @@ TEST(Indexing, integers_select) {
   EXPECT_TRUE(t.index({1})._is_view());
   EXPECT_CONTAINS(error_of<IndexError>([&] { t.index({2}); }), "2");
   EXPECT_THROW(t.index({0, -4}), IndexError);
-  EXPECT_CONTAINS(error_of<IndexError>([&] { t.index({0, 0, 0, 0}); }), "too many indices: 4 for a tensor with 3 dims");
+  EXPECT_CONTAINS(error_of<IndexError>([&] {
+                    t.index({0, 0, 0, 0});
+                  }),
+                  "too many indices: 4 for a tensor with 3 dims");
 }
 
 TEST(Indexing, slices_are_views_with_pythons_clamping) {

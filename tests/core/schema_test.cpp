@@ -12,7 +12,9 @@ namespace {
 using namespace core_testing;
 
 TEST(Schema, parts_of_a_text_are_found) {
-  Schema s = parse_schema("add.Tensor(Tensor(a!) self, Tensor? other, Tensor?[] list, int[2] size=[1, 2], *, Scalar alpha=1, str mode=\"a b\") -> (Tensor(a!) x, Tensor[] y, int)");
+  Schema s = parse_schema(
+      "add.Tensor(Tensor(a!) self, Tensor? other, Tensor?[] list, int[2] size=[1, 2], *, Scalar alpha=1, str "
+      "mode=\"a b\") -> (Tensor(a!) x, Tensor[] y, int)");
   EXPECT_EQ(s.full_name(), "add.Tensor");
   ASSERT_EQ(s.args.size(), 6u);
   EXPECT_TRUE(s.args[0].mutated);
@@ -42,9 +44,11 @@ TEST(Schema, every_registered_operator_round_trips) {
 }
 
 TEST(Schema, mistakes_are_value_errors_that_show_the_place) {
-  for (const char* bad : {"", "f", "f(", "f(Tensor x", "f(Tensor x)", "f(Tensor x) ->", "f(Tensor x) -> (", "f(Tensr x) -> Tensor", "f(Tensor) -> Tensor",
-                          "f(Tensor x,, Tensor y) -> Tensor", "f(Tensor x) -> Tensor y z", "f(int[q] x) -> Tensor", "f(int[99999999999] x) -> Tensor",
-                          "f(int x=) -> Tensor", "f(int[] x=[1) -> Tensor", "f(str x=\"a) -> Tensor", "f(Tensor(a x", "f(Tensor x) - > Tensor"}) {
+  for (const char* bad : {"", "f", "f(", "f(Tensor x", "f(Tensor x)", "f(Tensor x) ->", "f(Tensor x) -> (",
+                          "f(Tensr x) -> Tensor", "f(Tensor) -> Tensor", "f(Tensor x,, Tensor y) -> Tensor",
+                          "f(Tensor x) -> Tensor y z", "f(int[q] x) -> Tensor",
+                          "f(int[99999999999] x) -> Tensor", "f(int x=) -> Tensor", "f(int[] x=[1) -> Tensor",
+                          "f(str x=\"a) -> Tensor", "f(Tensor(a x", "f(Tensor x) - > Tensor"}) {
     std::string e = error_of<ValueError>([&] { parse_schema(bad); });
     EXPECT_CONTAINS(e, "schema \"" + std::string(bad) + "\"");
   }
@@ -70,10 +74,17 @@ TEST(Schema, damaged_texts_parse_or_are_refused_and_what_parses_is_stable) {
     for (int k = 0, n = 1 + int(random() % 4); k < n && !text.empty(); ++k) {
       size_t at = random() % text.size();
       switch (random() % 4) {
-        case 0: text.erase(at, 1 + random() % 3); break;
-        case 1: text.insert(at, 1, alphabet[random() % alphabet.size()]); break;
-        case 2: text[at] = alphabet[random() % alphabet.size()]; break;
-        default: text.resize(at);
+        case 0:
+          text.erase(at, 1 + random() % 3);
+          break;
+        case 1:
+          text.insert(at, 1, alphabet[random() % alphabet.size()]);
+          break;
+        case 2:
+          text[at] = alphabet[random() % alphabet.size()];
+          break;
+        default:
+          text.resize(at);
       }
     }
     try {

@@ -64,9 +64,11 @@ TEST(Access, accessor_data_ptr_and_item_check_type_and_shape) {
   auto a = t.transpose(0, 1).accessor<float, 2>();
   EXPECT_EQ(a[2][1], 5);
   EXPECT_EQ(a.size(0), 3);
-  EXPECT_CONTAINS(error_of<TypeError>([&] { t.data_ptr<double>(); }), "expected float64, the tensor is float32");
+  EXPECT_CONTAINS(error_of<TypeError>([&] { t.data_ptr<double>(); }),
+                  "expected float64, the tensor is float32");
   EXPECT_THROW((t.accessor<int64_t, 2>()), TypeError);
-  EXPECT_CONTAINS(error_of<ValueError>([&] { (t.accessor<float, 3>()); }), "expected 3 dims, the tensor has 2");
+  EXPECT_CONTAINS(error_of<ValueError>([&] { (t.accessor<float, 3>()); }),
+                  "expected 3 dims, the tensor has 2");
   EXPECT_CONTAINS(error_of<ValueError>([&] { t.item(); }), "got 6");
   EXPECT_THROW(zeros({0}).item(), ValueError);
   EXPECT_EQ(full({1, 1}, 2.5).item<double>(), 2.5);
@@ -222,7 +224,8 @@ TEST(Printing, is_libtorchs) {
   EXPECT_EQ(f32({0.5f, 0.25f}).str(), " 0.5000\n 0.2500\n[ CPUFloatType{2} ]");
   EXPECT_EQ(f32({1.5f, -2.25f}).str(), " 1.5000\n-2.2500\n[ CPUFloatType{2} ]");
   EXPECT_EQ(f32({12.5f, 2}).str(), " 12.5000\n  2.0000\n[ CPUFloatType{2} ]");
-  EXPECT_EQ(ones({2, 2, 2}).str(), "(1,.,.) = \n  1  1\n  1  1\n\n(2,.,.) = \n  1  1\n  1  1\n[ CPUFloatType{2,2,2} ]");
+  EXPECT_EQ(ones({2, 2, 2}).str(),
+            "(1,.,.) = \n  1  1\n  1  1\n\n(2,.,.) = \n  1  1\n  1  1\n[ CPUFloatType{2,2,2} ]");
   EXPECT_EQ(full({}, 3.5).str(), "3.5\n[ CPUFloatType{} ]");
   EXPECT_EQ(zeros({0, 3}).str(), "[ CPUFloatType{0,3} ]");
   EXPECT_EQ(zeros({2}, kBool).str(), " 0\n 0\n[ CPUBoolType{2} ]");
@@ -237,17 +240,27 @@ TEST(Printing, mixed_magnitudes_share_a_scale_or_turn_scientific) {
 
 TEST(Printing, slices_count_the_first_dim_fastest_each_with_its_own_format) {
   std::string s = arange(4, kFloat).view({2, 2, 1, 1}).str();
-  EXPECT_EQ(s, "(1,1,.,.) = \n  0\n\n(2,1,.,.) = \n  2\n\n(1,2,.,.) = \n  1\n\n(2,2,.,.) = \n  3\n[ CPUFloatType{2,2,1,1} ]");
-  EXPECT_EQ(f32({1, 100}).view({2, 1, 1}).str(), "(1,.,.) = \n  1\n\n(2,.,.) = \n  100\n[ CPUFloatType{2,1,1} ]");
+  EXPECT_EQ(s,
+            "(1,1,.,.) = \n  0\n\n(2,1,.,.) = \n  2\n\n(1,2,.,.) = \n  1\n\n(2,2,.,.) = \n  3\n[ "
+            "CPUFloatType{2,2,1,1} ]");
+  EXPECT_EQ(f32({1, 100}).view({2, 1, 1}).str(),
+            "(1,.,.) = \n  1\n\n(2,.,.) = \n  100\n[ CPUFloatType{2,1,1} ]");
 }
 
 TEST(Tracing, reading_a_value_while_tracing_throws_also_for_captured_tensors) {
   Tensor captured = full({}, 2.0f);
   auto reads = [&](auto f) {
-    return error_of<NotImplementedError>([&] { graph::trace([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{f(in[0])}; }, {f32({1, 2})}); });
+    return error_of<NotImplementedError>([&] {
+      graph::trace([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{f(in[0])}; },
+                   {f32({1, 2})});
+    });
   };
   EXPECT_CONTAINS(reads([&](const Tensor& x) { return x * captured.item(); }), "item");
-  EXPECT_CONTAINS(reads([&](const Tensor& x) { captured.add_(1); return x * captured.item(); }), "item");
+  EXPECT_CONTAINS(reads([&](const Tensor& x) {
+                    captured.add_(1);
+                    return x * captured.item();
+                  }),
+                  "item");
   EXPECT_CONTAINS(reads([&](const Tensor& x) { return x * x.sum().item(); }), "item");
   EXPECT_EQ(captured.item<float>(), 2);
   EXPECT_EQ(captured._version(), 0u);

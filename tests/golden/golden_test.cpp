@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 TEST(Golden, EveryRecordedCaseOfARegisteredOpPassesOrIsListed) {
   const std::string& folder = config().golden_dir;
-  if (folder.empty()) GTEST_SKIP() << "VESTA_GOLDEN_DIR is unset: there are no recorded results to compare with";
+  if (folder.empty())
+    GTEST_SKIP() << "VESTA_GOLDEN_DIR is unset: there are no recorded results to compare with";
   golden::Exceptions exceptions(read_all("golden/exceptions.txt"));
   golden::Summary total;
   golden::CheckOptions options;
@@ -36,8 +37,10 @@ TEST(Golden, EveryRecordedCaseOfARegisteredOpPassesOrIsListed) {
   for (auto& file : files) golden::check_file(file, options, exceptions, total);
   EXPECT_EQ(total.failed, 0);
   EXPECT_GT(total.passed, 0);
-  for (auto& d : exceptions.list) EXPECT_GT(d.failed, 0) << "exception " << d.pattern << " is no longer needed";
-  std::printf("%d cases: %d passed, %d accepted, %d of ops that are not registered\n", total.cases, total.passed, total.accepted, total.not_registered);
+  for (auto& d : exceptions.list)
+    EXPECT_GT(d.failed, 0) << "exception " << d.pattern << " is no longer needed";
+  std::printf("%d cases: %d passed, %d accepted, %d of ops that are not registered\n", total.cases,
+              total.passed, total.accepted, total.not_registered);
 }
 
 class Checker : public testing::Test {
@@ -48,9 +51,18 @@ class Checker : public testing::Test {
     folder_ = pattern;
     Tensor a = arange(6, kFloat32), ints = arange(4, kInt64);
     save_safetensors(folder_ + "/x.safetensors",
-                     {{"a", a}, {"twice", a * 2}, {"ones", ones({6})}, {"twos", ones({6}) * 2}, {"near", a * 2 + 1e-3}, {"double", (a * 2).to(kFloat64)},
-                      {"long", arange(7, kFloat32) * 2}, {"ints", ints}, {"square", (a.slice(0, 0, 4) * 2).view({2, 2}).t().contiguous()},
-                      {"z", a.view({3, 2})}, {"zz", (a * 2).view({3, 2})}, {"nan", full({6}, NAN)}});
+                     {{"a", a},
+                      {"twice", a * 2},
+                      {"ones", ones({6})},
+                      {"twos", ones({6}) * 2},
+                      {"near", a * 2 + 1e-3},
+                      {"double", (a * 2).to(kFloat64)},
+                      {"long", arange(7, kFloat32) * 2},
+                      {"ints", ints},
+                      {"square", (a.slice(0, 0, 4) * 2).view({2, 2}).t().contiguous()},
+                      {"z", a.view({3, 2})},
+                      {"zz", (a * 2).view({3, 2})},
+                      {"nan", full({6}, NAN)}});
   }
   void TearDown() override { fs::remove_all(folder_); }
   // The messages of the cases of these lines; "" where one passed.
@@ -66,9 +78,11 @@ class Checker : public testing::Test {
     golden::check_file(folder_ + "/x.jsonl", options, accepted, summary_);
     return messages;
   }
-  static std::string add(const std::string& out, const std::string& more = "", const std::string& args = R"({"t":"a"},{"t":"a"})") {
-    return R"({"id":"add.Tensor/0","op":"add","overload":"Tensor","args":[)" + args + R"(],"kwargs":{},"out":[)" + out +
-           R"(],"tol":{"rtol":1e-6,"atol":1e-6},"source":"made")" + more + "}";
+  static std::string add(const std::string& out, const std::string& more = "",
+                         const std::string& args = R"({"t":"a"},{"t":"a"})") {
+    return R"({"id":"add.Tensor/0","op":"add","overload":"Tensor","args":[)" + args +
+           R"(],"kwargs":{},"out":[)" + out + R"(],"tol":{"rtol":1e-6,"atol":1e-6},"source":"made")" + more +
+           "}";
   }
   std::string folder_;
   golden::Summary summary_;
@@ -79,7 +93,8 @@ TEST_F(Checker, PassesWhatIsRight) {
       add(R"({"t":"twice"})"),
       add(R"({"skip":true})"),
       add(R"({"t":"twice"})", R"(,"grad":{"cotangent":["ones"],"wrt":[0,1],"grads":["ones","ones"]})"),
-      add(R"({"t":"square"})", "", R"({"t":"a","sizes":[2,2],"strides":[1,2],"offset":0},{"t":"a","sizes":[2,2],"strides":[1,2]})"),
+      add(R"({"t":"square"})", "",
+          R"({"t":"a","sizes":[2,2],"strides":[1,2],"offset":0},{"t":"a","sizes":[2,2],"strides":[1,2]})"),
       add(R"({"t":"zz","complex":true})", "", R"({"t":"z","complex":true},{"t":"z","complex":true})"),
       add(R"({"t":"nan"})", "", R"({"t":"nan"},{"t":"a"})"),
       R"({"id":"add_","op":"add_","overload":"Tensor","args":[{"t":"a"},{"t":"a"}],"kwargs":{"alpha":{"i":1}},"out":[{"t":"twice"}],"tol":{"rtol":0,"atol":0}})",
@@ -101,11 +116,18 @@ TEST_F(Checker, SeesWhatIsWrong) {
       R"({"id":"no error","op":"add","overload":"Tensor","args":[{"t":"a"},{"t":"a"}],"kwargs":{},"error":"none comes"})",
       R"({"id":"error","op":"add","overload":"Tensor","args":[{"t":"a"},{"t":"ints"}],"kwargs":{},"out":[{"t":"a"}],"tol":{"rtol":0,"atol":0}})",
   });
-  const char* wanted[] = {"6 of 6 elements of float32[6] differ", "wanted float64[6], got float32[6]", "wanted float32[7], got float32[6]",
-                          "wanted nan", "wanted 2 outputs, got 1", "gradient of tensor 0: 6 of 6", "gradient of tensor 0: 6 of 6",
-                          "wanted an error (none comes)", "threw: add.Tensor"};
+  const char* wanted[] = {"6 of 6 elements of float32[6] differ",
+                          "wanted float64[6], got float32[6]",
+                          "wanted float32[7], got float32[6]",
+                          "wanted nan",
+                          "wanted 2 outputs, got 1",
+                          "gradient of tensor 0: 6 of 6",
+                          "gradient of tensor 0: 6 of 6",
+                          "wanted an error (none comes)",
+                          "threw: add.Tensor"};
   ASSERT_EQ(messages.size(), std::size(wanted));
-  for (size_t i = 0; i < messages.size(); ++i) EXPECT_NE(messages[i].find(wanted[i]), std::string::npos) << "case " << i << ": " << messages[i];
+  for (size_t i = 0; i < messages.size(); ++i)
+    EXPECT_NE(messages[i].find(wanted[i]), std::string::npos) << "case " << i << ": " << messages[i];
   EXPECT_EQ(summary_.failed, 9);
 }
 
@@ -123,7 +145,10 @@ TEST_F(Checker, UnknownOpsAreCountedAndMalformedFilesAreErrors) {
   EXPECT_THROW(check({"{"}), IoError);
   EXPECT_THROW(check({R"({"id":"x"})"}), IoError);
   EXPECT_THROW(check({add(R"({"t":"absent"})")}), IoError);
-  EXPECT_THROW(check({add(R"({"t":"a"})", "", R"({"t":"a","sizes":[4],"strides":[2],"offset":0},{"t":"a"})")}), IoError) << "a view outside of its storage";
+  EXPECT_THROW(
+      check({add(R"({"t":"a"})", "", R"({"t":"a","sizes":[4],"strides":[2],"offset":0},{"t":"a"})")}),
+      IoError)
+      << "a view outside of its storage";
 }
 
 TEST(GoldenPatterns, StarsAndQuestionMarksMatch) {

@@ -16,11 +16,14 @@ Tensor ramp(std::vector<int64_t> sizes, double step) {
 }
 bool same(const Tensor& a, const Tensor& b) {
   Tensor x = a.contiguous(), y = b.contiguous();
-  return a.sizes() == b.sizes() && a.dtype() == b.dtype() && std::memcmp(x.data_ptr(), y.data_ptr(), a.nbytes()) == 0;
+  return a.sizes() == b.sizes() && a.dtype() == b.dtype() &&
+         std::memcmp(x.data_ptr(), y.data_ptr(), a.nbytes()) == 0;
 }
 
 TEST(Tracer, compiled_equals_eager_for_a_chain_of_operators) {
-  auto fn = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{((in[0] + in[1]).exp() * in[0]).sum(0), in[1].transpose(0, 1) - 2}; };
+  auto fn = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{((in[0] + in[1]).exp() * in[0]).sum(0), in[1].transpose(0, 1) - 2};
+  };
   Tensor x = ramp({3, 4}, 0.1), y = ramp({4}, 0.3).expand({3, 4});
   graph::Graph g = graph::trace(fn, {x, y});
   Tensor x2 = ramp({3, 4}, 0.2), y2 = ramp({4}, 0.1).expand({3, 4});
@@ -60,7 +63,8 @@ struct Net {
 TEST(Tracer, a_compiled_training_step_with_adam_equals_eager_step_by_step) {
   Net eager, traced;
   Tensor x = ramp({5, 4}, 0.07), y = ramp({5, 1}, 0.2);
-  graph::Graph g = graph::trace([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{traced.train(in[0], in[1])}; }, {x, y});
+  graph::Graph g = graph::trace(
+      [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{traced.train(in[0], in[1])}; }, {x, y});
   // Nothing ran.
   EXPECT_TRUE(same(traced.w1, eager.w1));
   EXPECT_FALSE(traced.w1.grad().defined());
@@ -102,7 +106,9 @@ TEST(Tracer, records_gradients_through_in_place_writes_on_views) {
 }
 
 TEST(Tracer, a_symbolic_size_runs_with_other_sizes_and_shows_in_the_text) {
-  auto fn = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{(in[0] * in[0]).sum(1).view({-1, 1}) + 1}; };
+  auto fn = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{(in[0] * in[0]).sum(1).view({-1, 1}) + 1};
+  };
   graph::Graph g = graph::trace(fn, {ramp({5, 4}, 0.1)}, {{{0}}});
   EXPECT_NE(g.str().find(", 4]"), std::string::npos) << g.str();
   for (int64_t n : {3, 9}) {
@@ -113,7 +119,12 @@ TEST(Tracer, a_symbolic_size_runs_with_other_sizes_and_shows_in_the_text) {
 
 TEST(Tracer, reading_a_value_while_tracing_says_what_to_do) {
   try {
-    graph::trace([](const std::vector<Tensor>& in) { in[0].sum().item(); return std::vector<Tensor>(); }, {ones({2})});
+    graph::trace(
+        [](const std::vector<Tensor>& in) {
+          in[0].sum().item();
+          return std::vector<Tensor>();
+        },
+        {ones({2})});
     FAIL() << "no error";
   } catch (const NotImplementedError& e) {
     EXPECT_NE(std::string(e.what()).find("keep the computation in tensors"), std::string::npos) << e.what();

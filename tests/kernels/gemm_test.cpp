@@ -27,13 +27,17 @@ using Cd = std::complex<double>;
 int64_t item_bytes(GemmType t) {
   switch (t) {
     case GemmType::F16:
-    case GemmType::Bf16: return 2;
+    case GemmType::Bf16:
+      return 2;
     case GemmType::F32:
-    case GemmType::I32: return 4;
+    case GemmType::I32:
+      return 4;
     case GemmType::F64:
     case GemmType::I64:
-    case GemmType::C64: return 8;
-    case GemmType::C128: return 16;
+    case GemmType::C64:
+      return 8;
+    case GemmType::C128:
+      return 16;
   }
   return 0;
 }
@@ -45,28 +49,52 @@ const char* name_of(GemmType t) {
 
 Cd get(GemmType t, const void* p, int64_t i) {
   switch (t) {
-    case GemmType::F16: return f16_to_float(static_cast<const uint16_t*>(p)[i]);
-    case GemmType::Bf16: return bf16_to_float(static_cast<const uint16_t*>(p)[i]);
-    case GemmType::F32: return static_cast<const float*>(p)[i];
-    case GemmType::F64: return static_cast<const double*>(p)[i];
-    case GemmType::I32: return static_cast<const int32_t*>(p)[i];
-    case GemmType::I64: return static_cast<double>(static_cast<const int64_t*>(p)[i]);
-    case GemmType::C64: return std::complex<double>(static_cast<const std::complex<float>*>(p)[i]);
-    case GemmType::C128: return static_cast<const Cd*>(p)[i];
+    case GemmType::F16:
+      return f16_to_float(static_cast<const uint16_t*>(p)[i]);
+    case GemmType::Bf16:
+      return bf16_to_float(static_cast<const uint16_t*>(p)[i]);
+    case GemmType::F32:
+      return static_cast<const float*>(p)[i];
+    case GemmType::F64:
+      return static_cast<const double*>(p)[i];
+    case GemmType::I32:
+      return static_cast<const int32_t*>(p)[i];
+    case GemmType::I64:
+      return static_cast<double>(static_cast<const int64_t*>(p)[i]);
+    case GemmType::C64:
+      return std::complex<double>(static_cast<const std::complex<float>*>(p)[i]);
+    case GemmType::C128:
+      return static_cast<const Cd*>(p)[i];
   }
   return 0;
 }
 
 void set(GemmType t, void* p, int64_t i, Cd v) {
   switch (t) {
-    case GemmType::F16: static_cast<uint16_t*>(p)[i] = float_to_f16(static_cast<float>(v.real())); break;
-    case GemmType::Bf16: static_cast<uint16_t*>(p)[i] = float_to_bf16(static_cast<float>(v.real())); break;
-    case GemmType::F32: static_cast<float*>(p)[i] = static_cast<float>(v.real()); break;
-    case GemmType::F64: static_cast<double*>(p)[i] = v.real(); break;
-    case GemmType::I32: static_cast<int32_t*>(p)[i] = static_cast<int32_t>(v.real()); break;
-    case GemmType::I64: static_cast<int64_t*>(p)[i] = static_cast<int64_t>(v.real()); break;
-    case GemmType::C64: static_cast<std::complex<float>*>(p)[i] = std::complex<float>(v); break;
-    case GemmType::C128: static_cast<Cd*>(p)[i] = v; break;
+    case GemmType::F16:
+      static_cast<uint16_t*>(p)[i] = float_to_f16(static_cast<float>(v.real()));
+      break;
+    case GemmType::Bf16:
+      static_cast<uint16_t*>(p)[i] = float_to_bf16(static_cast<float>(v.real()));
+      break;
+    case GemmType::F32:
+      static_cast<float*>(p)[i] = static_cast<float>(v.real());
+      break;
+    case GemmType::F64:
+      static_cast<double*>(p)[i] = v.real();
+      break;
+    case GemmType::I32:
+      static_cast<int32_t*>(p)[i] = static_cast<int32_t>(v.real());
+      break;
+    case GemmType::I64:
+      static_cast<int64_t*>(p)[i] = static_cast<int64_t>(v.real());
+      break;
+    case GemmType::C64:
+      static_cast<std::complex<float>*>(p)[i] = std::complex<float>(v);
+      break;
+    case GemmType::C128:
+      static_cast<Cd*>(p)[i] = v;
+      break;
   }
 }
 
@@ -76,13 +104,18 @@ bool is_complex(GemmType t) { return t == GemmType::C64 || t == GemmType::C128; 
 // Unit roundoff of storing a value of the type.
 double roundoff(GemmType t) {
   switch (t) {
-    case GemmType::F16: return std::ldexp(1.0, -11);
-    case GemmType::Bf16: return std::ldexp(1.0, -8);
+    case GemmType::F16:
+      return std::ldexp(1.0, -11);
+    case GemmType::Bf16:
+      return std::ldexp(1.0, -8);
     case GemmType::F32:
-    case GemmType::C64: return std::ldexp(1.0, -24);
+    case GemmType::C64:
+      return std::ldexp(1.0, -24);
     case GemmType::F64:
-    case GemmType::C128: return std::ldexp(1.0, -53);
-    default: return 0;
+    case GemmType::C128:
+      return std::ldexp(1.0, -53);
+    default:
+      return 0;
   }
 }
 
@@ -111,11 +144,16 @@ Matrix lay_out(Layout layout, int64_t rows, int64_t columns) {
   rows = std::max<int64_t>(rows, 1);
   columns = std::max<int64_t>(columns, 1);
   switch (layout) {
-    case Layout::Row: return {columns, 1, 0, rows * columns};
-    case Layout::Column: return {1, rows, 0, rows * columns};
-    case Layout::Padded: return {columns + 5, 1, 3, rows * (columns + 5) + 3};
-    case Layout::Strided: return {2 * columns + 1, 2, 1, rows * (2 * columns + 1) + 1};
-    case Layout::Reversed: return {-columns, 1, (rows - 1) * columns, rows * columns};
+    case Layout::Row:
+      return {columns, 1, 0, rows * columns};
+    case Layout::Column:
+      return {1, rows, 0, rows * columns};
+    case Layout::Padded:
+      return {columns + 5, 1, 3, rows * (columns + 5) + 3};
+    case Layout::Strided:
+      return {2 * columns + 1, 2, 1, rows * (2 * columns + 1) + 1};
+    case Layout::Reversed:
+      return {-columns, 1, (rows - 1) * columns, rows * columns};
   }
   return {};
 }
@@ -130,11 +168,12 @@ struct Case {
   int64_t ldc_extra = 0;
 
   std::string text() const {
-    return std::string(name_of(type)) + "->" + name_of(out) + " " + std::to_string(m) + "x" + std::to_string(n) + "x" +
-           std::to_string(k) + " batch " + std::to_string(batch) + " layouts " + std::to_string(static_cast<int>(a)) +
-           std::to_string(static_cast<int>(b)) + " alpha " + std::to_string(alpha.real()) + " beta " +
-           std::to_string(beta.real()) + " epilogue " + std::to_string(bias) + std::to_string(apply) +
-           std::to_string(residual) + " ldc+" + std::to_string(ldc_extra);
+    return std::string(name_of(type)) + "->" + name_of(out) + " " + std::to_string(m) + "x" +
+           std::to_string(n) + "x" + std::to_string(k) + " batch " + std::to_string(batch) + " layouts " +
+           std::to_string(static_cast<int>(a)) + std::to_string(static_cast<int>(b)) + " alpha " +
+           std::to_string(alpha.real()) + " beta " + std::to_string(beta.real()) + " epilogue " +
+           std::to_string(bias) + std::to_string(apply) + std::to_string(residual) + " ldc+" +
+           std::to_string(ldc_extra);
   }
 };
 
@@ -160,8 +199,8 @@ void check(CpuIsa level, const Case& c, std::mt19937_64& rng) {
   const Matrix ma = lay_out(c.a, c.m, c.k), mb = lay_out(c.b, c.k, c.n);
   const int64_t ldc = c.n + c.ldc_extra;
   const int64_t c_item = c.m * ldc + 7;
-  Buffer a(c.type, ma.numel * c.batch), b(c.type, mb.numel * (c.shared_b ? 1 : c.batch)), out(c.out, c_item * c.batch),
-      bias(c.out, c.n), residual(c.out, c.m * (c.n + 3) * c.batch);
+  Buffer a(c.type, ma.numel * c.batch), b(c.type, mb.numel * (c.shared_b ? 1 : c.batch)),
+      out(c.out, c_item * c.batch), bias(c.out, c.n), residual(c.out, c.m * (c.n + 3) * c.batch);
   for (Buffer* buffer : {&a, &b, &out, &bias, &residual}) buffer->fill(rng);
   Buffer before = out;
   if (c.beta == Cd(0) && !is_integer(c.out))
@@ -222,7 +261,8 @@ void check(CpuIsa level, const Case& c, std::mt19937_64& rng) {
       }
     for (int64_t p = 0; p < c.k; ++p)
       for (int64_t j = 0; j < c.n; ++j) {
-        Cd y = get(c.type, b.data(), (c.shared_b ? 0 : item * mb.numel) + mb.offset + p * mb.row + j * mb.col);
+        Cd y =
+            get(c.type, b.data(), (c.shared_b ? 0 : item * mb.numel) + mb.offset + p * mb.row + j * mb.col);
         bv[static_cast<size_t>(p * c.n + j)] = c.conj_b ? std::conj(y) : y;
       }
     std::vector<Cd> sum(static_cast<size_t>(c.n));
@@ -234,9 +274,9 @@ void check(CpuIsa level, const Case& c, std::mt19937_64& rng) {
         const Cd x = av[static_cast<size_t>(i * c.k + p)];
         for (int64_t j = 0; j < c.n; ++j) {
           const Cd y = bv[static_cast<size_t>(p * c.n + j)];
-          sum[static_cast<size_t>(j)] +=
-              is_complex(c.type) ? Cd(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real())
-                                 : Cd(x.real() * y.real());
+          sum[static_cast<size_t>(j)] += is_complex(c.type) ? Cd(x.real() * y.real() - x.imag() * y.imag(),
+                                                                 x.real() * y.imag() + x.imag() * y.real())
+                                                            : Cd(x.real() * y.real());
           size[static_cast<size_t>(j)] += std::abs(x) * std::abs(y);
         }
       }
@@ -253,14 +293,16 @@ void check(CpuIsa level, const Case& c, std::mt19937_64& rng) {
         }
         const Cd got = get(c.out, out.data(), item * c_item + i * ldc + j);
         if (is_integer(c.type)) {
-          if (got != want && ++bad < 4) ADD_FAILURE() << "at " << i << "," << j << ": " << got << " not " << want;
+          if (got != want && ++bad < 4)
+            ADD_FAILURE() << "at " << i << "," << j << ": " << got << " not " << want;
           continue;
         }
         // Worst case K u sum|x||y|; random signs stay far below it. Small K keeps the slack of the final operations.
         const double tolerance = (std::sqrt(static_cast<double>(c.k)) * 2 + 8) * u * scale +
                                  roundoff(c.out) * 1.01 * std::abs(want) + (half ? 1e-7 : 0);
         if (!(std::abs(got - want) <= tolerance) && ++bad < 4)
-          ADD_FAILURE() << "at " << item << ":" << i << "," << j << ": " << got << " not " << want << " +- " << tolerance;
+          ADD_FAILURE() << "at " << item << ":" << i << "," << j << ": " << got << " not " << want << " +- "
+                        << tolerance;
       }
     }
     // Neither the gap between rows nor what follows the last one may change.
@@ -277,7 +319,8 @@ void check(CpuIsa level, const Case& c, std::mt19937_64& rng) {
 
 std::vector<CpuIsa> levels() {
   std::vector<CpuIsa> found;
-  for (int level = 0; level <= static_cast<int>(cpu_isa()); ++level) found.push_back(static_cast<CpuIsa>(level));
+  for (int level = 0; level <= static_cast<int>(cpu_isa()); ++level)
+    found.push_back(static_cast<CpuIsa>(level));
   return found;
 }
 
@@ -289,7 +332,8 @@ constexpr TypePair kAll[] = {{GemmType::F32, GemmType::F32},   {GemmType::F64, G
                              {GemmType::Bf16, GemmType::Bf16}, {GemmType::Bf16, GemmType::F32},
                              {GemmType::I32, GemmType::I32},   {GemmType::I64, GemmType::I64},
                              {GemmType::C64, GemmType::C64},   {GemmType::C128, GemmType::C128}};
-constexpr Layout kLayouts[] = {Layout::Row, Layout::Column, Layout::Padded, Layout::Strided, Layout::Reversed};
+constexpr Layout kLayouts[] = {Layout::Row, Layout::Column, Layout::Padded, Layout::Strided,
+                               Layout::Reversed};
 
 class GemmTest : public testing::Test {
  protected:
@@ -314,7 +358,8 @@ TEST_F(GemmTest, EveryPairOfLayoutsIsRightForEveryType) {
     for (TypePair t : kAll)
       for (Layout a : kLayouts)
         for (Layout b : kLayouts)
-          for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{5, 9, 7}, {1, 40, 33}, {37, 1, 65}, {70, 81, 67}})
+          for (auto [m, n, k] :
+               {std::tuple<int64_t, int64_t, int64_t>{5, 9, 7}, {1, 40, 33}, {37, 1, 65}, {70, 81, 67}})
             check(level, {.type = t.type, .out = t.out, .m = m, .n = n, .k = k, .a = a, .b = b}, rng_);
 }
 
@@ -324,12 +369,24 @@ TEST_F(GemmTest, BlockedSizesAcrossEveryBlockBoundaryAreRight) {
       const int64_t block = gemm_k_block(t.type, level);
       for (int64_t k : {block - 1, block, block + 1, 2 * block + 3})
         check(level,
-              {.type = t.type, .out = t.out, .m = pick(30, 60), .n = pick(65, 140), .k = k,
-               .a = kLayouts[rng_() % 3], .b = kLayouts[rng_() % 3], .alpha = 0.5, .beta = k % 2 ? -2.0 : 0.0, .bias = true,
-               .apply = true, .residual = true, .ldc_extra = 3},
+              {.type = t.type,
+               .out = t.out,
+               .m = pick(30, 60),
+               .n = pick(65, 140),
+               .k = k,
+               .a = kLayouts[rng_() % 3],
+               .b = kLayouts[rng_() % 3],
+               .alpha = 0.5,
+               .beta = k % 2 ? -2.0 : 0.0,
+               .bias = true,
+               .apply = true,
+               .residual = true,
+               .ldc_extra = 3},
               rng_);
       check(level, {.type = t.type, .out = t.out, .m = 300, .n = 530, .k = 90, .b = Layout::Column}, rng_);
-      check(level, {.type = t.type, .out = t.out, .m = 90, .n = 1100, .k = 70, .a = Layout::Column, .apply = true}, rng_);
+      check(level,
+            {.type = t.type, .out = t.out, .m = 90, .n = 1100, .k = 70, .a = Layout::Column, .apply = true},
+            rng_);
     }
 }
 
@@ -339,8 +396,13 @@ TEST_F(GemmTest, FewRowsOrColumnsOfLongDotProductsAreRight) {
       for (int64_t few = 1; few <= 9; ++few)
         for (bool rows : {true, false}) {
           const int64_t many = pick(4, 150);
-          Case c{.type = t.type, .out = t.out, .m = rows ? few : many, .n = rows ? many : few, .k = pick(16, 1200),
-                 .a = few % 2 ? Layout::Row : Layout::Padded, .b = Layout::Column};
+          Case c{.type = t.type,
+                 .out = t.out,
+                 .m = rows ? few : many,
+                 .n = rows ? many : few,
+                 .k = pick(16, 1200),
+                 .a = few % 2 ? Layout::Row : Layout::Padded,
+                 .b = Layout::Column};
           check(level, c, rng_);
           c.alpha = -0.5;
           c.beta = 2;
@@ -370,14 +432,24 @@ void relu_rows(void* t, int64_t n, int64_t, int64_t, const void*) {
 TEST_F(GemmTest, AFusedActivationEqualsTheSameActivationAfterwardsBitForBit) {
   for (CpuIsa level : levels())
     for (auto apply : {gelu_rows, relu_rows})
-      for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{5, 40, 30}, {70, 300, 130}, {1, 500, 600}}) {
+      for (auto [m, n, k] :
+           {std::tuple<int64_t, int64_t, int64_t>{5, 40, 30}, {70, 300, 130}, {1, 500, 600}}) {
         Buffer a(GemmType::F32, m * k), w(GemmType::F32, n * k), bias(GemmType::F32, n);
         Buffer fused(GemmType::F32, m * n), plain(GemmType::F32, m * n);
         for (Buffer* buffer : {&a, &w, &bias}) buffer->fill(rng_);
         GemmEpilogue e;
         e.bias = bias.data();
-        GemmArgs g{.m = m, .n = n, .k = k, .a = a.data(), .a_row = k, .b = w.data(), .b_row = 1, .b_col = k,
-                   .c = plain.data(), .ldc = n, .epilogue = &e};
+        GemmArgs g{.m = m,
+                   .n = n,
+                   .k = k,
+                   .a = a.data(),
+                   .a_row = k,
+                   .b = w.data(),
+                   .b_row = 1,
+                   .b_col = k,
+                   .c = plain.data(),
+                   .ldc = n,
+                   .epilogue = &e};
         gemm_at(level, g);
         for (int64_t i = 0; i < m; ++i) apply(static_cast<float*>(plain.data()) + i * n, n, i, 0, nullptr);
         e.apply = apply;
@@ -391,8 +463,14 @@ TEST_F(GemmTest, RandomCasesOfEverythingAtOnceAreRight) {
   for (CpuIsa level : levels())
     for (TypePair t : kAll)
       for (int repeat = 0; repeat < 24; ++repeat) {
-        Case c{.type = t.type, .out = t.out, .m = pick(1, repeat % 4 ? 60 : 200), .n = pick(1, repeat % 3 ? 90 : 300),
-               .k = pick(0, 150), .batch = pick(1, 4), .a = kLayouts[rng_() % 5], .b = kLayouts[rng_() % 5]};
+        Case c{.type = t.type,
+               .out = t.out,
+               .m = pick(1, repeat % 4 ? 60 : 200),
+               .n = pick(1, repeat % 3 ? 90 : 300),
+               .k = pick(0, 150),
+               .batch = pick(1, 4),
+               .a = kLayouts[rng_() % 5],
+               .b = kLayouts[rng_() % 5]};
         const bool integer = is_integer(t.type), complex = is_complex(t.type);
         c.alpha = integer ? Cd(-3) : complex ? Cd(0.5, -1.5) : Cd(-0.75);
         c.beta = repeat % 2 ? (integer ? Cd(2) : complex ? Cd(1, 0.5) : Cd(1.5)) : Cd(0);
@@ -411,7 +489,15 @@ TEST_F(GemmTest, AnEmptySumGivesBetaTimesCAndZerosWhereBetaIsZeroEvenOverNaN) {
   for (CpuIsa level : levels())
     for (TypePair t : kAll)
       for (double beta : {0.0, 2.0})
-        check(level, {.type = t.type, .out = t.out, .m = 6, .n = 37, .k = 0, .batch = 2, .beta = beta, .bias = beta > 0},
+        check(level,
+              {.type = t.type,
+               .out = t.out,
+               .m = 6,
+               .n = 37,
+               .k = 0,
+               .batch = 2,
+               .beta = beta,
+               .bias = beta > 0},
               rng_);
 }
 
@@ -420,7 +506,10 @@ TEST_F(GemmTest, TheNumberOfThreadsChangesNoBit) {
   for (CpuIsa level : levels())
     for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[4], kAll[5], kAll[8]})
       for (auto [m, n, k, batch] : {std::tuple<int64_t, int64_t, int64_t, int64_t>{200, 330, 700, 1},
-                                    {1, 3000, 300, 1}, {2000, 1, 500, 1}, {4, 2000, 300, 1}, {33, 40, 50, 12}})
+                                    {1, 3000, 300, 1},
+                                    {2000, 1, 500, 1},
+                                    {4, 2000, 300, 1},
+                                    {33, 40, 50, 12}})
         for (bool transposed : {false, true}) {
           Buffer a(t.type, m * k * batch), b(t.type, k * n * batch);
           a.fill(rng_);
@@ -452,13 +541,23 @@ TEST_F(GemmTest, ExceptionalValuesReachExactlyTheirRowsAndColumns) {
       b.fill(rng_);
       set(t, a.data(), 20 * k + 40, std::numeric_limits<double>::quiet_NaN());
       set(t, b.data(), 3 * n + 69, std::numeric_limits<double>::infinity());
-      GemmArgs g{.type = t, .out = t, .m = m, .n = n, .k = k, .a = a.data(), .a_row = k, .b = b.data(), .b_row = n,
-                 .c = c.data(), .ldc = n};
+      GemmArgs g{.type = t,
+                 .out = t,
+                 .m = m,
+                 .n = n,
+                 .k = k,
+                 .a = a.data(),
+                 .a_row = k,
+                 .b = b.data(),
+                 .b_row = n,
+                 .c = c.data(),
+                 .ldc = n};
       gemm_at(level, g);
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j) {
           const double v = get(t, c.data(), i * n + j).real();
-          EXPECT_EQ(std::isnan(v), i == 20) << cpu_isa_name(level) << " " << name_of(t) << " " << i << "," << j;
+          EXPECT_EQ(std::isnan(v), i == 20)
+              << cpu_isa_name(level) << " " << name_of(t) << " " << i << "," << j;
           EXPECT_EQ(std::isinf(v), i != 20 && j == 69) << name_of(t) << " " << i << "," << j;
         }
     }
@@ -467,8 +566,18 @@ TEST_F(GemmTest, ExceptionalValuesReachExactlyTheirRowsAndColumns) {
 TEST_F(GemmTest, IntegersUseAllOfInt64AndWrap) {
   const int64_t big = (int64_t{1} << 62) + 1;
   int64_t a = big, b = 2, c = 0;
-  GemmArgs g{.type = GemmType::I64, .out = GemmType::I64, .m = 1, .n = 1, .k = 1, .a = &a, .a_row = 1, .b = &b,
-             .b_row = 1, .c = &c, .ldc = 1, .alpha = int64_t{3}};
+  GemmArgs g{.type = GemmType::I64,
+             .out = GemmType::I64,
+             .m = 1,
+             .n = 1,
+             .k = 1,
+             .a = &a,
+             .a_row = 1,
+             .b = &b,
+             .b_row = 1,
+             .c = &c,
+             .ldc = 1,
+             .alpha = int64_t{3}};
   gemm(g);
   EXPECT_EQ(static_cast<uint64_t>(c), static_cast<uint64_t>(big) * 6u);
   a = 1;

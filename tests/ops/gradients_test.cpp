@@ -14,9 +14,12 @@ using namespace optest;
 using autograd::variable_list;
 
 class GradientSuite : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Ops, GradientSuite, testing::ValuesIn(families()), [](auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Ops, GradientSuite, testing::ValuesIn(families()),
+                         [](auto& info) { return info.param; });
 
-bool differentiable(const Op& op) { return !op.def->non_differentiable && (op.def->vjp || op.def->decompose); }
+bool differentiable(const Op& op) {
+  return !op.def->non_differentiable && (op.def->vjp || op.def->decompose);
+}
 
 // The op as a function of its floating tensors. Arguments that it writes are copied inside, as leaves cannot be written.
 struct AsFunction {
@@ -91,7 +94,8 @@ bool dependent_arguments(const Op& op) {
 TEST_P(GradientSuite, FirstDerivativesAgreeWithDifferences) {
   for_each_case(GetParam(), types::bit(kFloat64) | types::bit(kComplex128), [](const OpCase& c) {
     AsFunction fn(c);
-    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 400 || dependent_arguments(*c.op)) return;
+    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 400 || dependent_arguments(*c.op))
+      return;
     try {
       autograd::gradcheck(fn, fn.inputs());
     } catch (const Error& e) {
@@ -115,7 +119,9 @@ const char* no_second_derivative(const Op& op) {
 TEST_P(GradientSuite, SecondDerivativesAgreeWithDifferences) {
   for_each_case(GetParam(), types::bit(kFloat64) | types::bit(kComplex128), [](const OpCase& c) {
     AsFunction fn(c);
-    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 64 || no_second_derivative(*c.op) || dependent_arguments(*c.op)) return;
+    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 64 || no_second_derivative(*c.op) ||
+        dependent_arguments(*c.op))
+      return;
     try {
       autograd::gradgradcheck(fn, fn.inputs());
     } catch (const Error& e) {
@@ -143,20 +149,24 @@ TEST_P(GradientSuite, GradientsHaveTheInputsShapeAndDtypeAndRecordingChangesNoVa
     variable_list roots, seeds;
     for (auto& t : flat(recorded))
       if (t.defined() && t.requires_grad()) {
-        if (c.op->def->non_differentiable) return fail(c, "a result of an op without derivative requires grad");
+        if (c.op->def->non_differentiable)
+          return fail(c, "a result of an op without derivative requires grad");
         roots.push_back(t);
         seeds.push_back(ones_like(t));
       }
     if (roots.empty()) {
-      if (differentiable(*c.op) && any_floating(flat(plain)) && c.op->def->vjp && !c.op->def->non_diff_outputs) fail(c, "no result requires grad");
+      if (differentiable(*c.op) && any_floating(flat(plain)) && c.op->def->vjp &&
+          !c.op->def->non_diff_outputs)
+        fail(c, "no result requires grad");
       return;
     }
     variable_list gradients = autograd::grad(roots, inputs, seeds, false, false, true);
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (!gradients[k].defined()) continue;
       if (gradients[k].sizes() != inputs[k].sizes() || gradients[k].dtype() != inputs[k].dtype())
-        fail(c, detail::message("gradient ", k, ": ", dtype_name(gradients[k].dtype()), ", ", gradients[k].dim(), " dims, for an input of ",
-                                dtype_name(inputs[k].dtype()), ", ", inputs[k].dim(), " dims"));
+        fail(c, detail::message("gradient ", k, ": ", dtype_name(gradients[k].dtype()), ", ",
+                                gradients[k].dim(), " dims, for an input of ", dtype_name(inputs[k].dtype()),
+                                ", ", inputs[k].dim(), " dims"));
     }
   });
 }

@@ -20,8 +20,10 @@ constexpr int kMaxFailures = 25;
 
 std::string value_text(const OwnedValue& v) {
   switch (v.kind()) {
-    case ValueKind::None: return "None";
-    case ValueKind::Tensor: return golden::shape_text(v.tensor());
+    case ValueKind::None:
+      return "None";
+    case ValueKind::Tensor:
+      return golden::shape_text(v.tensor());
     case ValueKind::TensorList: {
       std::string text = "[";
       for (auto& t : v.tensors()) text += (text.size() > 1 ? ", " : "") + golden::shape_text(t);
@@ -32,31 +34,40 @@ std::string value_text(const OwnedValue& v) {
       for (int64_t i : v.ints()) text += (text.size() > 1 ? ", " : "") + std::to_string(i);
       return text + "]";
     }
-    case ValueKind::String: return '"' + v.string() + '"';
-    case ValueKind::DType: return dtype_name(DType(v.scalar().raw_int()));
+    case ValueKind::String:
+      return '"' + v.string() + '"';
+    case ValueKind::DType:
+      return dtype_name(DType(v.scalar().raw_int()));
     case ValueKind::Bool:
     case ValueKind::Int:
     case ValueKind::Float:
-    case ValueKind::Complex: return v.scalar().str();
-    default: return "...";
+    case ValueKind::Complex:
+      return v.scalar().str();
+    default:
+      return "...";
   }
 }
 
 DType widened(DType t) { return is_floating_point(t) ? kFloat64 : is_complex(t) ? kComplex128 : t; }
 
-std::string pairwise(const Arguments& got, const Arguments& want, const std::function<std::string(const Tensor&, const Tensor&)>& differ) {
-  if (got.size() != want.size()) return "wanted " + std::to_string(want.size()) + " results, got " + std::to_string(got.size());
+std::string pairwise(const Arguments& got, const Arguments& want,
+                     const std::function<std::string(const Tensor&, const Tensor&)>& differ) {
+  if (got.size() != want.size())
+    return "wanted " + std::to_string(want.size()) + " results, got " + std::to_string(got.size());
   for (size_t j = 0; j < got.size(); ++j) {
     if (got[j].kind() != want[j].kind()) return "result " + std::to_string(j) + " is of another kind";
     if (got[j].kind() == ValueKind::TensorList) {
       auto &g = got[j].tensors(), &w = want[j].tensors();
-      if (g.size() != w.size()) return "wanted a list of " + std::to_string(w.size()) + ", got " + std::to_string(g.size());
+      if (g.size() != w.size())
+        return "wanted a list of " + std::to_string(w.size()) + ", got " + std::to_string(g.size());
       for (size_t k = 0; k < g.size(); ++k)
         if (std::string d = differ(g[k], w[k]); !d.empty()) return "item " + std::to_string(k) + ": " + d;
     } else if (got[j].is_tensor()) {
-      if (std::string d = differ(got[j].tensor(), want[j].tensor()); !d.empty()) return "result " + std::to_string(j) + ": " + d;
+      if (std::string d = differ(got[j].tensor(), want[j].tensor()); !d.empty())
+        return "result " + std::to_string(j) + ": " + d;
     } else if (got[j].kind() != ValueKind::None && !got[j].scalar().equal(want[j].scalar())) {
-      return "result " + std::to_string(j) + ": wanted " + want[j].scalar().str() + ", got " + got[j].scalar().str();
+      return "result " + std::to_string(j) + ": wanted " + want[j].scalar().str() + ", got " +
+             got[j].scalar().str();
     }
   }
   return "";
@@ -67,12 +78,15 @@ std::string pairwise(const Arguments& got, const Arguments& want, const std::fun
 std::vector<std::string> families() {
   std::vector<std::string> names;
   for (const Op* op : all_ops())
-    if (std::find(names.begin(), names.end(), op->family) == names.end() && std::string_view(op->family) != "custom") names.push_back(op->family);
+    if (std::find(names.begin(), names.end(), op->family) == names.end() &&
+        std::string_view(op->family) != "custom")
+      names.push_back(op->family);
   return names;
 }
 
 std::string OpCase::str() const {
-  std::string text = detail::message(op->name, ", ", dtype_name(dtype), ", sample ", sample, ", seed ", seed, ": (");
+  std::string text =
+      detail::message(op->name, ", ", dtype_name(dtype), ", sample ", sample, ", seed ", seed, ": (");
   for (size_t i = 0; i < args.size(); ++i) text += (i ? ", " : "") + value_text(args[i]);
   return text + ")";
 }
@@ -81,7 +95,9 @@ void fail(const OpCase& c, const std::string& what) { ADD_FAILURE() << c.str() <
 
 void for_each_case(const std::string& family, uint32_t mask, const std::function<void(const OpCase&)>& body) {
   int failures = 0;
-  auto count = [] { return testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(); };
+  auto count = [] {
+    return testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count();
+  };
   for (const Op* op : all_ops()) {
     if (family != op->family || op->form != OpForm::Functional || !op->def->samples) continue;
     for (int t = 0; t < kNumDTypes; ++t) {
@@ -127,7 +143,8 @@ Arguments reseeded(const Arguments& args) {
 Arguments run(const Op& op, const Arguments& args) {
   Arguments own = reseeded(args);
   for (size_t i = 0; i < own.size(); ++i)
-    if (op.schema.args[i].mutated) own[i] = map_tensors({own[i]}, [](const Tensor& t) { return t.clone(); })[0];
+    if (op.schema.args[i].mutated)
+      own[i] = map_tensors({own[i]}, [](const Tensor& t) { return t.clone(); })[0];
   return call_by_name(op.name, own);
 }
 
@@ -143,7 +160,8 @@ std::vector<Tensor> flat(const Arguments& values) {
 Arguments map_tensors(const Arguments& args, const std::function<Tensor(const Tensor&)>& map) {
   Arguments result = args;
   for (auto& v : result) {
-    if (v.is_tensor()) v = OwnedValue(map(v.tensor()));
+    if (v.is_tensor())
+      v = OwnedValue(map(v.tensor()));
     else if (v.kind() == ValueKind::TensorList) {
       std::vector<Tensor> list = v.tensors();
       for (auto& t : list)
@@ -187,7 +205,8 @@ Tensor spread(const Tensor& t) {
   }
   Tensor base = empty_cpu({extent + 1}, t.dtype());
   auto* data = static_cast<char*>(base.data_ptr()) + t.element_size();
-  Tensor result = from_blob(data, t.sizes(), strides, [base](void*) {}, TensorOptions(t.dtype()));
+  Tensor result = from_blob(
+      data, t.sizes(), strides, [base](void*) {}, TensorOptions(t.dtype()));
   result.copy_(t);
   return result;
 }
@@ -200,48 +219,76 @@ Tensor reversed_layout(const Tensor& t) {
     extent *= std::max<int64_t>(1, t.sizes()[d]);
   }
   Tensor base = empty_cpu({extent}, t.dtype());
-  Tensor result = from_blob(base.data_ptr(), t.sizes(), strides, [base](void*) {}, TensorOptions(t.dtype()));
+  Tensor result = from_blob(
+      base.data_ptr(), t.sizes(), strides, [base](void*) {}, TensorOptions(t.dtype()));
   result.copy_(t);
   return result;
 }
 
-Tensor as_meta(const Tensor& t) { return empty(t.sizes(), TensorOptions(t.dtype()).device(Device(DeviceType::Meta))); }
+Tensor as_meta(const Tensor& t) {
+  return empty(t.sizes(), TensorOptions(t.dtype()).device(Device(DeviceType::Meta)));
+}
 
 bool needs_data(const OpCase& c) {
   if (c.op->def->dynamic_out) return true;
   // Compositions over nonzero and masked_select, and a number read from a tensor.
-  static const char* const kNames[] = {"argwhere", "nonzero_numpy", "masked_select_backward", "masked_scatter", "masked_scatter_backward",
-                                       "index_fill.int_Tensor", "repeat_interleave.self_Tensor", "repeat_interleave.Tensor", "narrow.Tensor", "where", "tensor_split.tensor_indices_or_sections",
-                                       "allclose", "equal", "is_same_size"};
+  static const char* const kNames[] = {"argwhere",
+                                       "nonzero_numpy",
+                                       "masked_select_backward",
+                                       "masked_scatter",
+                                       "masked_scatter_backward",
+                                       "index_fill.int_Tensor",
+                                       "repeat_interleave.self_Tensor",
+                                       "repeat_interleave.Tensor",
+                                       "narrow.Tensor",
+                                       "where",
+                                       "tensor_split.tensor_indices_or_sections",
+                                       "allclose",
+                                       "equal",
+                                       "is_same_size"};
   for (auto* name : kNames)
     if (c.op->name == name) return true;
   // Bounds read from tensors: linspace.Tensor_Scalar and the like.
-  if (c.op->schema.name.find("space") != std::string::npos && c.op->schema.overload.find("Tensor") != std::string::npos) return true;
+  if (c.op->schema.name.find("space") != std::string::npos &&
+      c.op->schema.overload.find("Tensor") != std::string::npos)
+    return true;
   for (auto& t : flat(c.args))
-    if (t.defined() && t.dtype() == kBool && c.op->schema.name.find("index") != std::string::npos) return true;
+    if (t.defined() && t.dtype() == kBool && c.op->schema.name.find("index") != std::string::npos)
+      return true;
   return false;
 }
 
 bool uninitialised(const Op& op) {
   auto& n = op.schema.name;
-  return n == "empty" || n == "empty_like" || n == "empty_strided" || n == "empty_permuted" || n == "new_empty" || n == "new_empty_strided";
+  return n == "empty" || n == "empty_like" || n == "empty_strided" || n == "empty_permuted" ||
+         n == "new_empty" || n == "new_empty_strided";
 }
 
 Allowed tolerance(const Op& op, DType t) {
   Allowed a{0, 0};
   switch (t) {
-    case DType::Float16: a = {4e-3, 4e-3}; break;
-    case DType::BFloat16: a = {1.6e-2, 2e-2}; break;
+    case DType::Float16:
+      a = {4e-3, 4e-3};
+      break;
+    case DType::BFloat16:
+      a = {1.6e-2, 2e-2};
+      break;
     case DType::Float32:
-    case DType::Complex64: a = {5e-6, 1e-5}; break;
+    case DType::Complex64:
+      a = {5e-6, 1e-5};
+      break;
     case DType::Float64:
-    case DType::Complex128: a = {1e-10, 1e-10}; break;
-    default: return a;
+    case DType::Complex128:
+      a = {1e-10, 1e-10};
+      break;
+    default:
+      return a;
   }
   return {std::max(a.rtol, op.def->tol.rtol), std::max(a.atol, op.def->tol.atol)};
 }
 
-std::string results_differ(const Arguments& got, const Arguments& want, const std::function<Allowed(DType)>& allowed) {
+std::string results_differ(const Arguments& got, const Arguments& want,
+                           const std::function<Allowed(DType)>& allowed) {
   return pairwise(got, want, [&](const Tensor& g, const Tensor& w) {
     Allowed a = g.defined() ? allowed(g.dtype()) : Allowed{0, 0};
     return golden::difference(g, w, a.rtol, a.atol);

@@ -62,7 +62,8 @@ struct Allowed {
 // Tolerance of results in this dtype: the block's, or the dtype's own.
 Allowed tolerance(const Op& op, DType t);
 // Differences of two results; lists and numbers included. Empty where they agree.
-std::string results_differ(const Arguments& got, const Arguments& want, const std::function<Allowed(DType)>& allowed);
+std::string results_differ(const Arguments& got, const Arguments& want,
+                           const std::function<Allowed(DType)>& allowed);
 std::string results_differ(const Arguments& got, const Arguments& want);  // bit for bit but NaN payloads
 // Only number of results, dtypes and sizes.
 std::string shapes_differ(const Arguments& got, const Arguments& want);

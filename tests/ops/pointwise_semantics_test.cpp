@@ -73,7 +73,8 @@ TEST(PointwiseSemantics, ErfcxAgreesWithItsDefinitionAndItsAsymptote) {
     EXPECT_NEAR(values(special_erfcx(vec({v})))[0], want, 1e-13 * want) << v;
   }
   for (double v : {26.9, 27.1, 30.0, 1e3, 1e6}) {
-    double u = 1 / (2 * v * v), want = (1 - u * (1 - 3 * u * (1 - 5 * u * (1 - 7 * u)))) / (v * std::sqrt(M_PI));
+    double u = 1 / (2 * v * v),
+           want = (1 - u * (1 - 3 * u * (1 - 5 * u * (1 - 7 * u)))) / (v * std::sqrt(M_PI));
     EXPECT_NEAR(values(special_erfcx(vec({v})))[0], want, 1e-12 * want) << v;
   }
 }

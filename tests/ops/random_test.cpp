@@ -41,11 +41,13 @@ TEST(Random, ElementsAreTheWordsOfTheStreamInOrder) {
   Tensor n = randn({16}, Generator(7), TensorOptions(kFloat));
   for (int i = 0; i < 16; ++i) {
     double u = double(w[size_t(i & ~1)] >> 8) * 0x1p-24, v = double(w[size_t(i | 1)] >> 8) * 0x1p-24;
-    double r = std::sqrt(-2 * std::log(1 - u)), want = i % 2 ? r * std::sin(2 * M_PI * v) : r * std::cos(2 * M_PI * v);
+    double r = std::sqrt(-2 * std::log(1 - u)),
+           want = i % 2 ? r * std::sin(2 * M_PI * v) : r * std::cos(2 * M_PI * v);
     EXPECT_NEAR(n.data_ptr<float>()[i], want, 2e-6) << i;
   }
   Tensor k = randint(1000, {16}, Generator(7));
-  for (int i = 0; i < 16; ++i) EXPECT_EQ(k.data_ptr<int64_t>()[i], int64_t(uint64_t(w[size_t(i)]) * 1000 >> 32)) << i;
+  for (int i = 0; i < 16; ++i)
+    EXPECT_EQ(k.data_ptr<int64_t>()[i], int64_t(uint64_t(w[size_t(i)]) * 1000 >> 32)) << i;
 }
 
 TEST(Random, EveryCallTakesOneCallNumber) {
@@ -106,7 +108,8 @@ TEST(Random, HalfUniformsStayBelowTheirBound) {
     Tensor u = empty({100000}, TensorOptions(t));
     u.uniform_(0, 1, Generator(4));
     Tensor f = u.to(kFloat);
-    for (int64_t i = 0; i < f.numel(); ++i) ASSERT_LT(f.data_ptr<float>()[i], 1.0f) << dtype_name(t) << " " << i;
+    for (int64_t i = 0; i < f.numel(); ++i)
+      ASSERT_LT(f.data_ptr<float>()[i], 1.0f) << dtype_name(t) << " " << i;
   }
 }
 

@@ -75,7 +75,8 @@ TEST(Registry, EverySampleListGivesCasesForSomeDtype) {
 TEST(Registry, EveryBlockSaysHowItIsDifferentiated) {
   for (const Op* op : blocks()) {
     const OpDef& d = *op->def;
-    EXPECT_TRUE(d.vjp || d.decompose || d.non_differentiable) << op->name << ": no vjp, no decomposition, and not declared non_differentiable";
+    EXPECT_TRUE(d.vjp || d.decompose || d.non_differentiable)
+        << op->name << ": no vjp, no decomposition, and not declared non_differentiable";
     EXPECT_FALSE(d.vjp && d.non_differentiable) << op->name;
     EXPECT_TRUE(d.vjp || d.save.count == 0) << op->name << ": saves tensors for no vjp";
   }
@@ -90,7 +91,8 @@ const Row* row_of(const Op& op) {
   if (row == table().end() && op.schema.name.ends_with('_')) {
     const std::string base = op.schema.name.substr(0, op.schema.name.size() - 1);
     row = table().lower_bound(base);
-    if (row != table().end() && row->first != base && !row->first.starts_with(base + ".")) row = table().end();
+    if (row != table().end() && row->first != base && !row->first.starts_with(base + "."))
+      row = table().end();
   }
   return row == table().end() ? nullptr : &row->second;
 }
@@ -101,30 +103,39 @@ TEST(Registry, EveryPublicBlockIsARowOfTheTableWithItsShardingClass) {
   ASSERT_GT(table().size(), 1000u);
   for (const Op* op : blocks()) {
     const Row* row = row_of(*op);
-    if (row && table().count(op->name)) EXPECT_EQ(op->def->shard.rule, row->sharding) << op->name;
-    else if (row) continue;
-    else EXPECT_TRUE(own(*op)) << op->name << " is no row of docs/ops.tsv; Vesta's own helpers start with _";
-    EXPECT_TRUE(classes.count(op->def->shard.rule)) << op->name << ": unknown sharding class '" << op->def->shard.rule << "'";
+    if (row && table().count(op->name))
+      EXPECT_EQ(op->def->shard.rule, row->sharding) << op->name;
+    else if (row)
+      continue;
+    else
+      EXPECT_TRUE(own(*op)) << op->name << " is no row of docs/ops.tsv; Vesta's own helpers start with _";
+    EXPECT_TRUE(classes.count(op->def->shard.rule))
+        << op->name << ": unknown sharding class '" << op->def->shard.rule << "'";
   }
 }
 
 // Rows whose formula is a constant zero, or whose result is bool or an index: nothing carries a gradient.
-const std::set<std::string> kConstantOfTheInput = {"zeros_like", "ones_like", "full_like", "empty_like", "argwhere", "nonzero_numpy", "isfinite", "isreal", "where", "randn_like", "rand_like", "_unique", "_unique2",
-                                                  "unique_dim", "unique_consecutive", "unique_dim_consecutive", "nextafter",
-                                                  // second derivatives that are not offered:
-                                                  "native_batch_norm_backward", "native_group_norm_backward"};
+const std::set<std::string> kConstantOfTheInput = {
+    "zeros_like", "ones_like", "full_like", "empty_like", "argwhere", "nonzero_numpy", "isfinite", "isreal",
+    "where", "randn_like", "rand_like", "_unique", "_unique2", "unique_dim", "unique_consecutive",
+    "unique_dim_consecutive", "nextafter",
+    // second derivatives that are not offered:
+    "native_batch_norm_backward", "native_group_norm_backward"};
 
 TEST(Registry, DifferentiableRowsHaveAGradient) {
   for (const Op* op : blocks()) {
     const Row* row = row_of(*op);
-    if (row && row->differentiable && !kConstantOfTheInput.count(op->name)) EXPECT_FALSE(op->def->non_differentiable) << op->name;
+    if (row && row->differentiable && !kConstantOfTheInput.count(op->name))
+      EXPECT_FALSE(op->def->non_differentiable) << op->name;
   }
 }
 
 // Which alias set an annotation names is not kept: "(b!)" is printed as "(a!)", "(a -> *)" as "(a)"; SymInt is int.
 std::string without_alias_names(std::string text) {
-  for (size_t at = text.find("SymInt"); at != std::string::npos; at = text.find("SymInt", at)) text.replace(at, 6, "int");
-  for (size_t at = text.find("Tensor(", text.find('(')); at != std::string::npos; at = text.find("Tensor(", at + 1)) {
+  for (size_t at = text.find("SymInt"); at != std::string::npos; at = text.find("SymInt", at))
+    text.replace(at, 6, "int");
+  for (size_t at = text.find("Tensor(", text.find('(')); at != std::string::npos;
+       at = text.find("Tensor(", at + 1)) {
     size_t open = at + 6, close = text.find(')', open);
     bool writes = text.substr(open, close - open).find('!') != std::string::npos;
     text.replace(open, close - open + 1, writes ? "(a!)" : "(a)");
@@ -136,7 +147,8 @@ TEST(Registry, SchemasSurviveParsingAndPrinting) {
   for (const Op* op : all_ops()) {
     std::string text = op->schema.str();
     EXPECT_EQ(parse_schema(text).str(), text);
-    if (op->form == OpForm::Functional) EXPECT_EQ(text, without_alias_names(op->def->schema)) << "the block's text is not the canonical one";
+    if (op->form == OpForm::Functional)
+      EXPECT_EQ(text, without_alias_names(op->def->schema)) << "the block's text is not the canonical one";
   }
 }
 
@@ -151,14 +163,17 @@ TEST(Registry, EveryFormIsFoundByItsNameAndPointsToItsFunctionalForm) {
   EXPECT_THROW(call_by_name("no_such_op", {}), NotImplementedError);
 }
 
-constexpr OpDef kDuplicate[] = {OP("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-  .decompose = [](const Args& a) -> Results { return a.tensor(0); },
-  .doc = "Registered twice.")};
-constexpr OpDef kNothing[] = {OP("test_registry_nothing(Tensor self) -> Tensor", .doc = "Neither text, kernel nor decomposition.")};
-constexpr OpDef kNoLoops[] = {OP("test_registry_no_loops(Tensor self) -> Tensor",
-  .types = float_types, .scalar = SCALAR(x + x), .doc = "A text of a file that does not ask for loops.")};
-constexpr OpDef kBadSchema[] = {OP("test_registry_bad(Tensor self -> Tensor",
-  .decompose = [](const Args& a) -> Results { return a.tensor(0); })};
+constexpr OpDef kDuplicate[] = {OP(
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    .decompose = [](const Args& a) -> Results { return a.tensor(0); }, .doc = "Registered twice.")};
+constexpr OpDef kNothing[] = {
+    OP("test_registry_nothing(Tensor self) -> Tensor", .doc = "Neither text, kernel nor decomposition.")};
+constexpr OpDef kNoLoops[] = {OP("test_registry_no_loops(Tensor self) -> Tensor", .types = float_types,
+                                 .scalar = SCALAR(x + x),
+                                 .doc = "A text of a file that does not ask for loops.")};
+constexpr OpDef kBadSchema[] = {OP(
+    "test_registry_bad(Tensor self -> Tensor",
+    .decompose = [](const Args& a) -> Results { return a.tensor(0); })};
 
 template <class E>
 std::string message(std::span<const OpDef> ops) {
@@ -173,10 +188,13 @@ std::string message(std::span<const OpDef> ops) {
 TEST(Registry, DuplicatesIncompleteBlocksAndBadSchemasAreRefused) {
   const Op* before = find_op("add.Tensor");
   size_t count = all_ops().size();
-  EXPECT_NE(message<ValueError>(kDuplicate).find("add.Tensor is registered already"), std::string::npos) << message<ValueError>(kDuplicate);
-  EXPECT_NE(message<ValueError>(kNothing).find("test_registry_nothing: the block needs"), std::string::npos) << message<ValueError>(kNothing);
+  EXPECT_NE(message<ValueError>(kDuplicate).find("add.Tensor is registered already"), std::string::npos)
+      << message<ValueError>(kDuplicate);
+  EXPECT_NE(message<ValueError>(kNothing).find("test_registry_nothing: the block needs"), std::string::npos)
+      << message<ValueError>(kNothing);
   EXPECT_NE(message<ValueError>(kBadSchema), "nothing thrown");
-  EXPECT_NE(message<ValueError>(kNoLoops).find("define VESTA_OP_LOOPS before including vesta/op.h"), std::string::npos)
+  EXPECT_NE(message<ValueError>(kNoLoops).find("define VESTA_OP_LOOPS before including vesta/op.h"),
+            std::string::npos)
       << message<ValueError>(kNoLoops);
   EXPECT_EQ(find_op("add.Tensor"), before);
   EXPECT_EQ(all_ops().size(), count);

@@ -14,7 +14,8 @@ using namespace optest;
 using autograd::variable_list;
 
 class TracedSuite : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Ops, TracedSuite, testing::ValuesIn(families()), [](auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Ops, TracedSuite, testing::ValuesIn(families()),
+                         [](auto& info) { return info.param; });
 
 Arguments with_tensors(const Arguments& args, const variable_list& in) {
   size_t k = 0;
@@ -34,13 +35,15 @@ Arguments as_arguments(const variable_list& list) {
   return values;
 }
 
-void compare(const OpCase& c, const std::function<variable_list(const variable_list&)>& fn, const char* what) {
+void compare(const OpCase& c, const std::function<variable_list(const variable_list&)>& fn,
+             const char* what) {
   variable_list inputs = defined(flat(c.args));
   variable_list want = fn(inputs);
   graph::Graph graph = graph::trace(fn, inputs);
   manual_seed(7);
   variable_list got = graph.run(inputs);
-  std::string d = uninitialised(*c.op) ? shapes_differ(as_arguments(got), as_arguments(want)) : results_differ(as_arguments(got), as_arguments(want));
+  std::string d = uninitialised(*c.op) ? shapes_differ(as_arguments(got), as_arguments(want))
+                                       : results_differ(as_arguments(got), as_arguments(want));
   if (!d.empty()) fail(c, std::string(what) + ": " + d + "\n" + graph.str());
 }
 
@@ -54,19 +57,25 @@ bool has_generator(const OpCase& c) {
 TEST_P(TracedSuite, CompiledAgreesWithEager) {
   for_each_case(GetParam(), types::kAnyMask, [](const OpCase& c) {
     if (needs_data(c) || has_generator(c)) return;
-    compare(c, [&](const variable_list& in) { return defined(flat(run(*c.op, with_tensors(c.args, in)))); }, "compiled");
+    compare(
+        c, [&](const variable_list& in) { return defined(flat(run(*c.op, with_tensors(c.args, in)))); },
+        "compiled");
   });
 }
 
 TEST_P(TracedSuite, CompiledBackwardAgreesWithEager) {
   for_each_case(GetParam(), types::bit(kFloat32) | types::bit(kComplex64), [](const OpCase& c) {
-    if (needs_data(c) || has_generator(c) || c.op->def->non_differentiable || differentiable_positions(c.args).empty()) return;
+    if (needs_data(c) || has_generator(c) || c.op->def->non_differentiable ||
+        differentiable_positions(c.args).empty())
+      return;
     // igamma has no derivative in its first argument.
-    const bool without_first = c.op->name.find("gammainc") != std::string::npos || c.op->name.starts_with("igamma");
+    const bool without_first =
+        c.op->name.find("gammainc") != std::string::npos || c.op->name.starts_with("igamma");
     auto step = [&](const variable_list& in) {
       variable_list leaves = in, wrt, roots, seeds;
       for (auto& t : leaves)
-        if ((t.is_floating_point() || t.is_complex()) && !(without_first && &t == &leaves[0])) wrt.push_back(t = t.detach().requires_grad_());
+        if ((t.is_floating_point() || t.is_complex()) && !(without_first && &t == &leaves[0]))
+          wrt.push_back(t = t.detach().requires_grad_());
       for (auto& t : defined(flat(run(*c.op, with_tensors(c.args, leaves)))))
         if (t.requires_grad()) {
           roots.push_back(t);

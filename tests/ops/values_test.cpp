@@ -13,7 +13,8 @@ namespace {
 using namespace optest;
 
 class GenericSuite : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Ops, GenericSuite, testing::ValuesIn(families()), [](auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Ops, GenericSuite, testing::ValuesIn(families()),
+                         [](auto& info) { return info.param; });
 
 // Results at another precision, brought to the dtype that is compared.
 Arguments converted(const Arguments& results, const Arguments& like) {
@@ -28,7 +29,9 @@ Arguments converted(const Arguments& results, const Arguments& like) {
 
 TEST_P(GenericSuite, FloatingResultsAgreeWithFloat64) {
   for_each_case(GetParam(), types::kFloatMask | types::kComplexMask, [](const OpCase& c) {
-    if (c.op->def->random || uninitialised(*c.op) || c.op->name == "view.dtype" || c.op->name == "view_copy.dtype") return;  // the last two read bits
+    if (c.op->def->random || uninitialised(*c.op) || c.op->name == "view.dtype" ||
+        c.op->name == "view_copy.dtype")
+      return;  // the last two read bits
     if (!c.op->def->types.accepts(is_complex(c.dtype) ? kComplex128 : kFloat64)) return;
     Arguments got = run(*c.op, c.args), want = run(*c.op, widened(c.args));
     // Half results are wanted as the rounded float64 results.
@@ -47,7 +50,8 @@ TEST_P(GenericSuite, IntegerResultsAgreeWithInt64) {
     if (c.op->def->random || uninitialised(*c.op)) return;
     DType wide = c.op->def->types.promote == Promote::Float ? kFloat64 : kInt64;
     if (!c.op->def->types.accepts(wide) || c.dtype == wide) return;
-    Arguments wider = map_tensors(c.args, [&](const Tensor& t) { return t.dtype() == c.dtype ? t.to(wide) : t; });
+    Arguments wider =
+        map_tensors(c.args, [&](const Tensor& t) { return t.dtype() == c.dtype ? t.to(wide) : t; });
     for (auto& v : wider)
       if (v.kind() == ValueKind::DType && DType(v.scalar().raw_int()) == c.dtype) v = OwnedValue(wide);
     Arguments got = run(*c.op, c.args), want = run(*c.op, wider);
@@ -71,14 +75,19 @@ TEST_P(GenericSuite, InPlaceFormsWriteWhatTheFunctionalFormReturns) {
     try {
       got = call_by_name(form->name, reseeded(args));
     } catch (const Error& e) {
-      if (fits) fail(c, std::string("in place: threw ") + e.what());
-      else if (std::string d = results_differ({self}, {before}); !d.empty()) fail(c, "in place: self was written before the error: " + d);
+      if (fits)
+        fail(c, std::string("in place: threw ") + e.what());
+      else if (std::string d = results_differ({self}, {before}); !d.empty())
+        fail(c, "in place: self was written before the error: " + d);
       return;
     }
-    if (!fits) return fail(c, "in place: wanted an error, since the result is another shape or cannot be cast to self");
+    if (!fits)
+      return fail(c,
+                  "in place: wanted an error, since the result is another shape or cannot be cast to self");
     if (!got.at(0).tensor().is_same(self)) fail(c, "in place: the result is not self");
     if (self._version() == version) fail(c, "in place: the version was not bumped");
-    if (std::string d = results_differ({self}, {want.to(self.dtype())}); !d.empty()) fail(c, "in place: " + d);
+    if (std::string d = results_differ({self}, {want.to(self.dtype())}); !d.empty())
+      fail(c, "in place: " + d);
   });
 }
 
@@ -98,7 +107,8 @@ TEST_P(GenericSuite, OutFormsWriteWhatTheFunctionalFormReturns) {
       try {
         Arguments got = call_by_name(form->name, reseeded(given));
         for (size_t k = 0; k < outs.size(); ++k)
-          if (!got.at(k).tensor().is_same(outs[k].tensor())) fail(c, std::string(what) + ": the result is not the out tensor");
+          if (!got.at(k).tensor().is_same(outs[k].tensor()))
+            fail(c, std::string(what) + ": the result is not the out tensor");
         std::string d = uninitialised(*c.op) ? shapes_differ(outs, want) : results_differ(outs, want);
         if (!d.empty()) fail(c, std::string(what) + ": " + d);
       } catch (const Error& e) {
@@ -126,7 +136,8 @@ TEST_P(GenericSuite, OutFormsWriteWhatTheFunctionalFormReturns) {
 // Ops that say something about the layout itself, or refuse some layouts.
 bool layout_matters(const Op& op) {
   auto& n = op.schema.name;
-  return n == "as_strided" || n == "as_strided_scatter" || n == "as_strided_copy" || n == "view_as_complex" || op.def->random;
+  return n == "as_strided" || n == "as_strided_scatter" || n == "as_strided_copy" || n == "view_as_complex" ||
+         op.def->random;
 }
 
 TEST_P(GenericSuite, StridedInputsGiveWhatContiguousOnesGive) {
@@ -139,12 +150,14 @@ TEST_P(GenericSuite, StridedInputsGiveWhatContiguousOnesGive) {
       try {
         got = run(*c.op, args);
       } catch (const ValueError& e) {
-        if (!c.op->returns_view && c.op->name != "_unsafe_view") fail(c, what + std::string("threw ") + e.what());  // a view may be impossible
+        if (!c.op->returns_view && c.op->name != "_unsafe_view")
+          fail(c, what + std::string("threw ") + e.what());  // a view may be impossible
         continue;
       }
       // Sums may be taken in another order.
-      std::string d = uninitialised(*c.op) ? shapes_differ(got, want)
-                                           : results_differ(got, want, [&](DType t) { return tolerance(*c.op, t); });
+      std::string d = uninitialised(*c.op)
+                          ? shapes_differ(got, want)
+                          : results_differ(got, want, [&](DType t) { return tolerance(*c.op, t); });
       if (!d.empty()) fail(c, what + d);
     }
   });
@@ -192,46 +205,53 @@ Arguments enlarged(const OpCase& c) {
 
 TEST_P(GenericSuite, ResultsDoNotDependOnTheNumberOfThreads) {
   const int threads = num_threads();
-  for_each_case(GetParam(), types::bit(kFloat32) | types::bit(kBFloat16) | types::bit(kInt32), [&](const OpCase& c) {
-    if (uninitialised(*c.op)) return;
-    Arguments args = enlarged(c), results[2];
-    std::string errors[2];
-    for (int n : {1, 2}) {
-      set_num_threads(n);
-      try {
-        results[n - 1] = run(*c.op, args);
-      } catch (const Error& e) {
-        errors[n - 1] = e.what();  // the enlarged shape may not fit the other arguments
-      }
-    }
-    if (errors[0] != errors[1]) fail(c, "1 thread: " + errors[0] + "\n    2 threads: " + errors[1]);
-    else if (std::string d = results_differ(results[1], results[0]); !d.empty()) fail(c, "2 threads and 1: " + d);
-  });
+  for_each_case(GetParam(), types::bit(kFloat32) | types::bit(kBFloat16) | types::bit(kInt32),
+                [&](const OpCase& c) {
+                  if (uninitialised(*c.op)) return;
+                  Arguments args = enlarged(c), results[2];
+                  std::string errors[2];
+                  for (int n : {1, 2}) {
+                    set_num_threads(n);
+                    try {
+                      results[n - 1] = run(*c.op, args);
+                    } catch (const Error& e) {
+                      errors[n - 1] = e.what();  // the enlarged shape may not fit the other arguments
+                    }
+                  }
+                  if (errors[0] != errors[1])
+                    fail(c, "1 thread: " + errors[0] + "\n    2 threads: " + errors[1]);
+                  else if (std::string d = results_differ(results[1], results[0]); !d.empty())
+                    fail(c, "2 threads and 1: " + d);
+                });
   set_num_threads(threads);
 }
 
 TEST_P(GenericSuite, EmptyInputsGiveAResultOrATypedError) {
-  for_each_case(GetParam(), types::bit(kFloat32) | types::bit(kInt64) | types::bit(kBool) | types::bit(kComplex64), [](const OpCase& c) {
-    for (int64_t dim = 0; dim < 2; ++dim) {
-      Arguments args = map_tensors(c.args, [&](const Tensor& t) {
-        if (t.dim() <= dim) return t;
-        std::vector<int64_t> sizes = t.sizes().vec();
-        sizes[size_t(dim)] = 0;
-        return empty(sizes, t.options());
-      });
-      try {
-        Arguments got = run(*c.op, args);
-        if (needs_data(c)) continue;
-        Arguments meta = filled(*c.op, map_tensors(args, as_meta));
-        for (size_t i = 0; i < meta.size(); ++i)
-          if (c.op->schema.args[i].type == ArgType::Device) meta[i] = OwnedValue(Device(DeviceType::Meta));
-        if (std::string d = shapes_differ(got, call_by_name(c.op->name, meta)); !d.empty()) fail(c, "empty along dim " + std::to_string(dim) + ", meta and result: " + d);
-      } catch (const InternalError& e) {
-        fail(c, std::string("empty: internal error: ") + e.what());
-      } catch (const Error&) {
-      }
-    }
-  });
+  for_each_case(GetParam(),
+                types::bit(kFloat32) | types::bit(kInt64) | types::bit(kBool) | types::bit(kComplex64),
+                [](const OpCase& c) {
+                  for (int64_t dim = 0; dim < 2; ++dim) {
+                    Arguments args = map_tensors(c.args, [&](const Tensor& t) {
+                      if (t.dim() <= dim) return t;
+                      std::vector<int64_t> sizes = t.sizes().vec();
+                      sizes[size_t(dim)] = 0;
+                      return empty(sizes, t.options());
+                    });
+                    try {
+                      Arguments got = run(*c.op, args);
+                      if (needs_data(c)) continue;
+                      Arguments meta = filled(*c.op, map_tensors(args, as_meta));
+                      for (size_t i = 0; i < meta.size(); ++i)
+                        if (c.op->schema.args[i].type == ArgType::Device)
+                          meta[i] = OwnedValue(Device(DeviceType::Meta));
+                      if (std::string d = shapes_differ(got, call_by_name(c.op->name, meta)); !d.empty())
+                        fail(c, "empty along dim " + std::to_string(dim) + ", meta and result: " + d);
+                    } catch (const InternalError& e) {
+                      fail(c, std::string("empty: internal error: ") + e.what());
+                    } catch (const Error&) {
+                    }
+                  }
+                });
 }
 
 TEST_P(GenericSuite, WrongArgumentsThrowTypedErrorsThatNameTheOp) {
@@ -249,7 +269,8 @@ TEST_P(GenericSuite, WrongArgumentsThrowTypedErrorsThatNameTheOp) {
     };
     Arguments too_many = filled(*c.op, c.args);
     too_many.push_back(OwnedValue(1));
-    if (message(too_many).find(c.op->name) != 0) fail(c, "one argument too many: got '" + message(too_many) + "'");
+    if (message(too_many).find(c.op->name) != 0)
+      fail(c, "one argument too many: got '" + message(too_many) + "'");
     for (size_t i = 0; i < c.args.size(); ++i) {
       Arguments wrong = c.args;
       wrong[i] = OwnedValue("text");
@@ -258,7 +279,8 @@ TEST_P(GenericSuite, WrongArgumentsThrowTypedErrorsThatNameTheOp) {
       if (text.find(c.op->name) != 0 || text.find(c.op->schema.args[i].name) == std::string::npos)
         fail(c, "argument " + c.op->schema.args[i].name + " of a wrong kind: got '" + text + "'");
     }
-    if (!c.args.empty() && !c.op->schema.args[0].has_default && !c.op->schema.args[0].optional && message({}).find(c.op->name) != 0)
+    if (!c.args.empty() && !c.op->schema.args[0].has_default && !c.op->schema.args[0].optional &&
+        message({}).find(c.op->name) != 0)
       fail(c, "no arguments: got '" + message({}) + "'");
   });
 }

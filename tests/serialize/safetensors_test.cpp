@@ -3,9 +3,9 @@
 #include "serialize/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <signal.h>
 #include <vesta/error.h>
 #include <vesta/serialize.h>
 
@@ -40,7 +40,9 @@ std::string file_of(const std::string& header, size_t data_bytes, char fill = 0)
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data_bytes, fill);
 }
 
-std::span<const std::byte> bytes_of(const std::string& s) { return {reinterpret_cast<const std::byte*>(s.data()), s.size()}; }
+std::span<const std::byte> bytes_of(const std::string& s) {
+  return {reinterpret_cast<const std::byte*>(s.data()), s.size()};
+}
 
 // The message of parsing it, or "accepted".
 std::string verdict(const std::string& file) {
@@ -80,7 +82,8 @@ TEST_F(SafetensorsFiles, EveryDtypeAndShapeIsReadBackBitForBit) {
   for (auto& [name, t] : map) {
     EXPECT_TRUE(same_bytes(t, back.tensors.at(name))) << name;
     EXPECT_TRUE(back.tensors.at(name).is_contiguous()) << name;
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(back.tensors.at(name).data_ptr()) % element_size(t.dtype()), 0u) << name;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(back.tensors.at(name).data_ptr()) % element_size(t.dtype()), 0u)
+        << name;
   }
   save_safetensors(path("b"), back.tensors, back.metadata);
   EXPECT_EQ(read_all(path("a")), read_all(path("b"))) << "equal maps give equal files";
@@ -90,7 +93,10 @@ TEST_F(SafetensorsFiles, ViewsAndTensorsThatRequireGradAreStoredByTheirElements)
   SampleGen gen(kFloat32, 2);
   Tensor t = gen.t({4, 6});
   Tensor leaf = gen.t({3}).requires_grad_();
-  save_safetensors(path("a"), {{"t", t.t()}, {"slice", t.slice(1, 1, 6, 2)}, {"wide", t.slice(0, 0, 1).expand({3, 6})}, {"leaf", leaf}});
+  save_safetensors(path("a"), {{"t", t.t()},
+                               {"slice", t.slice(1, 1, 6, 2)},
+                               {"wide", t.slice(0, 0, 1).expand({3, 6})},
+                               {"leaf", leaf}});
   TensorMap back = load_safetensors(path("a"));
   EXPECT_TRUE(same_bytes(back.at("t"), t.t()));
   EXPECT_TRUE(same_bytes(back.at("slice"), t.slice(1, 1, 6, 2)));
@@ -115,7 +121,9 @@ TEST_F(SafetensorsFiles, LoadedTensorsOutliveTheMapAndWritesToThemDoNotReachTheF
 }
 
 TEST_F(SafetensorsFiles, AFileOfAnotherWriterWithUnalignedDataIsRead) {
-  std::string file = file_of(R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"f":{"data_offsets":[1,9],"shape":[2],"dtype":"F32"}})", 1, 7);
+  std::string file = file_of(
+      R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"f":{"data_offsets":[1,9],"shape":[2],"dtype":"F32"}})",
+      1, 7);
   float values[] = {1.5f, -2.0f};
   file.append(reinterpret_cast<const char*>(values), 8);
   write_file(path("a"), file);
@@ -140,7 +148,8 @@ TEST_F(SafetensorsFiles, WhatTheFormatCannotHoldIsRefusedAndNothingIsWritten) {
   EXPECT_NE(message({{"__metadata__", f.t({2})}}).find("reserved"), std::string::npos);
   EXPECT_NE(message({{"\xff", f.t({2})}}).find("UTF-8"), std::string::npos);
   EXPECT_NE(message({}, {{"k", "\xff"}}).find("UTF-8"), std::string::npos);
-  EXPECT_NE(message({{"m", empty({2}, Device(DeviceType::Meta))}}).find("'m' has no data"), std::string::npos);
+  EXPECT_NE(message({{"m", empty({2}, Device(DeviceType::Meta))}}).find("'m' has no data"),
+            std::string::npos);
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
@@ -157,7 +166,8 @@ TEST_F(SafetensorsFiles, AWriteThatFailsLeavesTheOldFile) {
   setrlimit(RLIMIT_FSIZE, &old);
   signal(SIGXFSZ, handler);
   EXPECT_EQ(read_all(path("a")), before);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1) << "no temporary file stays";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1)
+      << "no temporary file stays";
   EXPECT_THROW(save_safetensors(path("none/a"), {}), IoError);
   EXPECT_THROW(load_safetensors(path("none")), IoError);
 }
@@ -171,7 +181,9 @@ TEST(SafetensorsHeaders, HostileHeadersAreRefusedWithTheReason) {
   struct Case {
     std::string file, reason;
   };
-  auto one = [](const std::string& fields, size_t bytes) { return file_of("{\"a\":{" + fields + "}}", bytes); };
+  auto one = [](const std::string& fields, size_t bytes) {
+    return file_of("{\"a\":{" + fields + "}}", bytes);
+  };
   std::string deep(200000, '[');
   const Case cases[] = {
       {"", "only 0"},
@@ -204,19 +216,29 @@ TEST(SafetensorsHeaders, HostileHeadersAreRefusedWithTheReason) {
       {one(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])", 4), "got -1"},
       {one(R"("dtype":"F32","shape":[1.0],"data_offsets":[0,4])", 4), "got 1.0"},
       {one(R"("dtype":"F32","shape":[1e400],"data_offsets":[0,4])", 4), "not valid JSON"},
-      {one(R"("dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4])", 4), "size of 18446744073709551615"},
-      {one(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])", 0), "do not fit into 63 bits"},
-      {one(R"("dtype":"F32","shape":[4611686018427387905],"data_offsets":[0,4])", 4), "do not fit into 63 bits"},
+      {one(R"("dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4])", 4),
+       "size of 18446744073709551615"},
+      {one(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])", 0),
+       "do not fit into 63 bits"},
+      {one(R"("dtype":"F32","shape":[4611686018427387905],"data_offsets":[0,4])", 4),
+       "do not fit into 63 bits"},
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[0])", 4), "expected 2 data_offsets, got 1"},
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[0,4,4])", 4), "expected 2 data_offsets, got 3"},
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])", 4), "are not inside"},
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[0,4])", 3), "are not inside the 3 bytes"},
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[18446744073709551612,0])", 4), "are not inside"},
       {one(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])", 4), "need 8 bytes, its data_offsets give 4"},
-      {one(R"("dtype":"F32","shape":[1],"data_offsets":[4,8])", 8), "no tensor owns the 4 bytes of data before"},
+      {one(R"("dtype":"F32","shape":[1],"data_offsets":[4,8])", 8),
+       "no tensor owns the 4 bytes of data before"},
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[0,4])", 8), "no tensor owns the last 4 bytes"},
-      {file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3), "overlap"},
-      {file_of(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2), "'a' appears twice"},
+      {file_of(
+           R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+           3),
+       "overlap"},
+      {file_of(
+           R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+           2),
+       "'a' appears twice"},
   };
   for (auto& c : cases) {
     std::string got = verdict(c.file);
@@ -238,8 +260,26 @@ void fuzz(int mutations, uint64_t seed) {
     if (t.nbytes()) good.append(static_cast<const char*>(t.data_ptr()), t.nbytes());
   }
   ASSERT_EQ(verdict(good), "accepted");
-  const char* const tokens[] = {"\"", "{", "}", "[", "]", ",", ":", "-1", "0", "18446744073709551615", "9223372036854775807", "1e9", "null",
-                                "\"dtype\"", "\"F64\"", "\"shape\"", "\"data_offsets\"", "\"__metadata__\"", "\\u0000", "\xff"};
+  const char* const tokens[] = {"\"",
+                                "{",
+                                "}",
+                                "[",
+                                "]",
+                                ",",
+                                ":",
+                                "-1",
+                                "0",
+                                "18446744073709551615",
+                                "9223372036854775807",
+                                "1e9",
+                                "null",
+                                "\"dtype\"",
+                                "\"F64\"",
+                                "\"shape\"",
+                                "\"data_offsets\"",
+                                "\"__metadata__\"",
+                                "\\u0000",
+                                "\xff"};
   std::mt19937_64 random(seed);
   auto below = [&](size_t n) { return size_t(random() % std::max<size_t>(1, n)); };
   int accepted = 0;
@@ -250,18 +290,29 @@ void fuzz(int mutations, uint64_t seed) {
       size_t at = below(random() % 8 ? header : file.size());
       if (at >= file.size()) continue;
       switch (below(6)) {
-        case 0: file[at] = char(random()); break;
-        case 1: file[at] = char(file[at] ^ (1 << below(8))); break;
-        case 2: file.resize(at); break;
-        case 3: file.erase(at, 1 + below(8)); break;
-        case 4: file.insert(at, tokens[below(std::size(tokens))]); break;
+        case 0:
+          file[at] = char(random());
+          break;
+        case 1:
+          file[at] = char(file[at] ^ (1 << below(8)));
+          break;
+        case 2:
+          file.resize(at);
+          break;
+        case 3:
+          file.erase(at, 1 + below(8));
+          break;
+        case 4:
+          file.insert(at, tokens[below(std::size(tokens))]);
+          break;
         default: {  // a token over old text, with the length unchanged: the JSON stays nearly valid
           std::string token = tokens[below(std::size(tokens))];
           for (size_t k = 0; k < token.size() && at + k < file.size(); ++k) file[at + k] = token[k];
         }
       }
     }
-    if (random() % 2 && file.size() >= 8) {  // often with a length that fits the edited text, so that JSON is reached
+    if (random() % 2 &&
+        file.size() >= 8) {  // often with a length that fits the edited text, so that JSON is reached
       uint64_t length = uint64_t(header - 8 + file.size() - good.size());
       std::memcpy(file.data(), &length, 8);
     }

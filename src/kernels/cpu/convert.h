@@ -22,13 +22,23 @@ const ConvertTable& convert_table();
 
 constexpr ComputeType compute_type(DType t) {
   switch (t) {
-    case DType::Bool: return ComputeType::U8;
-    case DType::UInt8: case DType::Int8: case DType::Int16: case DType::Int32: return ComputeType::I32;
-    case DType::Int64: return ComputeType::I64;
-    case DType::Float64: return ComputeType::F64;
-    case DType::Complex64: return ComputeType::C64;
-    case DType::Complex128: return ComputeType::C128;
-    default: return ComputeType::F32;
+    case DType::Bool:
+      return ComputeType::U8;
+    case DType::UInt8:
+    case DType::Int8:
+    case DType::Int16:
+    case DType::Int32:
+      return ComputeType::I32;
+    case DType::Int64:
+      return ComputeType::I64;
+    case DType::Float64:
+      return ComputeType::F64;
+    case DType::Complex64:
+      return ComputeType::C64;
+    case DType::Complex128:
+      return ComputeType::C128;
+    default:
+      return ComputeType::F32;
   }
 }
 constexpr int64_t compute_size(ComputeType t) {
@@ -37,7 +47,8 @@ constexpr int64_t compute_size(ComputeType t) {
 }
 // Whether the storage type is its compute type: no conversion is needed.
 constexpr bool is_compute_storage(DType t) {
-  return t != DType::Float16 && t != DType::BFloat16 && t != DType::UInt8 && t != DType::Int8 && t != DType::Int16;
+  return t != DType::Float16 && t != DType::BFloat16 && t != DType::UInt8 && t != DType::Int8 &&
+         t != DType::Int16;
 }
 
 }  // namespace vesta::cpu

@@ -19,27 +19,37 @@ void strided_run(char* dst, int64_t dst_stride, const char* src, int64_t src_str
     std::fill_n(reinterpret_cast<U*>(dst), n, *reinterpret_cast<const U*>(src));
     return;
   }
-  for (int64_t i = 0; i < n; ++i) *reinterpret_cast<U*>(dst + i * dst_stride) = *reinterpret_cast<const U*>(src + i * src_stride);
+  for (int64_t i = 0; i < n; ++i)
+    *reinterpret_cast<U*>(dst + i * dst_stride) = *reinterpret_cast<const U*>(src + i * src_stride);
 }
-struct Wide { uint64_t lo, hi; };
+struct Wide {
+  uint64_t lo, hi;
+};
 
-void move_run(int64_t element, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
+void move_run(int64_t element, char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
+              int64_t n) {
   if (dst_stride == element && src_stride == element) {
     std::memcpy(dst, src, size_t(n * element));
     return;
   }
   switch (element) {
-    case 1: return strided_run<uint8_t>(dst, dst_stride, src, src_stride, n);
-    case 2: return strided_run<uint16_t>(dst, dst_stride, src, src_stride, n);
-    case 4: return strided_run<uint32_t>(dst, dst_stride, src, src_stride, n);
-    case 8: return strided_run<uint64_t>(dst, dst_stride, src, src_stride, n);
-    default: return strided_run<Wide>(dst, dst_stride, src, src_stride, n);
+    case 1:
+      return strided_run<uint8_t>(dst, dst_stride, src, src_stride, n);
+    case 2:
+      return strided_run<uint16_t>(dst, dst_stride, src, src_stride, n);
+    case 4:
+      return strided_run<uint32_t>(dst, dst_stride, src, src_stride, n);
+    case 8:
+      return strided_run<uint64_t>(dst, dst_stride, src, src_stride, n);
+    default:
+      return strided_run<Wide>(dst, dst_stride, src, src_stride, n);
   }
 }
 
 // A 2-D piece whose source runs along the other dim: blocks keep both sides in cache.
 template <class U>
-void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col, int64_t rows, int64_t cols) {
+void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col, int64_t rows,
+                     int64_t cols) {
   constexpr int64_t kTile = 16;
   for (int64_t r = 0; r < rows; r += kTile)
     for (int64_t c = 0; c < cols; c += kTile) {
@@ -55,25 +65,30 @@ void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_co
 bool try_transpose(const StridedLoop& loop, int64_t element) {
   // dst: inner dim consecutive; src: dim 1 consecutive.
   if (loop.ndim < 2 || (element != 4 && element != 2 && element != 8)) return false;
-  if (loop.strides[0][0] != element || loop.strides[1][1] != element || loop.sizes[0] < 8 || loop.sizes[1] < 8) return false;
+  if (loop.strides[0][0] != element || loop.strides[1][1] != element || loop.sizes[0] < 8 ||
+      loop.sizes[1] < 8)
+    return false;
   int64_t plane = loop.sizes[0] * loop.sizes[1], planes = loop.numel / plane;
   int64_t bands = (loop.sizes[1] + 63) / 64;
-  parallel_for(0, planes * bands, std::max<int64_t>(1, kGrain / (64 * loop.sizes[0])), [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      int64_t rest = b / bands, row = (b % bands) * 64;
-      char* dst = loop.data[0] + row * loop.strides[0][1];
-      const char* src = loop.data[1] + row * loop.strides[1][1];
-      for (int d = 2; d < loop.ndim; ++d) {
-        int64_t i = rest % loop.sizes[d];
-        rest /= loop.sizes[d];
-        dst += i * loop.strides[0][d];
-        src += i * loop.strides[1][d];
-      }
-      int64_t rows = std::min<int64_t>(64, loop.sizes[1] - row);
-      auto run = element == 4 ? transpose_block<uint32_t> : element == 2 ? transpose_block<uint16_t> : transpose_block<uint64_t>;
-      run(dst, loop.strides[0][1], src, loop.strides[1][0], rows, loop.sizes[0]);
-    }
-  });
+  parallel_for(0, planes * bands, std::max<int64_t>(1, kGrain / (64 * loop.sizes[0])),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t b = begin; b < end; ++b) {
+                   int64_t rest = b / bands, row = (b % bands) * 64;
+                   char* dst = loop.data[0] + row * loop.strides[0][1];
+                   const char* src = loop.data[1] + row * loop.strides[1][1];
+                   for (int d = 2; d < loop.ndim; ++d) {
+                     int64_t i = rest % loop.sizes[d];
+                     rest /= loop.sizes[d];
+                     dst += i * loop.strides[0][d];
+                     src += i * loop.strides[1][d];
+                   }
+                   int64_t rows = std::min<int64_t>(64, loop.sizes[1] - row);
+                   auto run = element == 4   ? transpose_block<uint32_t>
+                              : element == 2 ? transpose_block<uint16_t>
+                                             : transpose_block<uint64_t>;
+                   run(dst, loop.strides[0][1], src, loop.strides[1][0], rows, loop.sizes[0]);
+                 }
+               });
   return true;
 }
 
@@ -106,8 +121,10 @@ void copy_converting(const StridedLoop& loop, DType to, DType from) {
     for (int64_t at = begin; at < end; at += kChunk) {
       int64_t n = std::min(kChunk, end - at);
       int64_t in_stride = loop.ndim ? loop.strides[1][0] : 0, out_stride = loop.ndim ? loop.strides[0][0] : 0;
-      loop.runs(1, at, n, [&](char* src, int64_t m, int64_t off) { load(src, in_stride, buffer + off * width, m); });
-      loop.runs(0, at, n, [&](char* dst, int64_t m, int64_t off) { store(buffer + off * width, dst, out_stride, m); });
+      loop.runs(1, at, n,
+                [&](char* src, int64_t m, int64_t off) { load(src, in_stride, buffer + off * width, m); });
+      loop.runs(0, at, n,
+                [&](char* dst, int64_t m, int64_t off) { store(buffer + off * width, dst, out_stride, m); });
     }
   });
 }
@@ -120,8 +137,10 @@ void copy_elements(const Tensor& dst, const Tensor& src) {
   loop.add(dst);
   loop.add(src);
   loop.collapse();
-  if (dst.dtype() == src.dtype()) copy_same_type(loop, int64_t(dst.element_size()));
-  else copy_converting(loop, dst.dtype(), src.dtype());
+  if (dst.dtype() == src.dtype())
+    copy_same_type(loop, int64_t(dst.element_size()));
+  else
+    copy_converting(loop, dst.dtype(), src.dtype());
 }
 
 void fill_elements(const Tensor& dst, const Scalar& value) {
@@ -135,7 +154,8 @@ void fill_elements(const Tensor& dst, const Scalar& value) {
     convert_table().load[int(DType::Complex128)][int(compute_type(dst.dtype()))](&c, 16, element, 1);
   }
   alignas(16) char stored[16];
-  convert_table().store[int(compute_type(dst.dtype()))][int(dst.dtype())](element, stored, int64_t(dst.element_size()), 1);
+  convert_table().store[int(compute_type(dst.dtype()))][int(dst.dtype())](element, stored,
+                                                                          int64_t(dst.element_size()), 1);
   StridedLoop loop;
   loop.set_shape(dst.sizes());
   loop.add(dst);
@@ -152,7 +172,8 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   auto extent = [](const TensorImpl* t, const char*& lo, const char*& hi) {
     auto* m = const_cast<TensorImpl*>(t);
     lo = hi = static_cast<const char*>(t->data);
-    for (int d = 0; d < t->ndim; ++d) hi += (m->sizes_data()[d] - 1) * m->strides_data()[d] * int64_t(element_size(t->dtype));
+    for (int d = 0; d < t->ndim; ++d)
+      hi += (m->sizes_data()[d] - 1) * m->strides_data()[d] * int64_t(element_size(t->dtype));
     hi += element_size(t->dtype);
   };
   const char *al, *ah, *bl, *bh;

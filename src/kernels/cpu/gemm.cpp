@@ -18,11 +18,11 @@ bool is_tuned(GemmType type) { return is_half(type) || type == GemmType::F32 || 
 void gemm(const GemmArgs& g) { gemm_at(cpu_isa(), g); }
 
 void gemm_at(CpuIsa level, const GemmArgs& g) {
-  VESTA_CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0 && g.batch >= 0, "gemm: expected sizes >= 0, got M ", g.m, ", N ", g.n,
-              ", K ", g.k, ", batch ", g.batch);
+  VESTA_CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0 && g.batch >= 0, "gemm: expected sizes >= 0, got M ", g.m,
+              ", N ", g.n, ", K ", g.k, ", batch ", g.batch);
   VESTA_CHECK_AS(TypeError, g.out == g.type || (is_half(g.type) && g.out == GemmType::F32),
-                 "gemm: expected C of A's type, or f32 for f16 and bf16, got types ", static_cast<int>(g.type), " and ",
-                 static_cast<int>(g.out));
+                 "gemm: expected C of A's type, or f32 for f16 and bf16, got types ",
+                 static_cast<int>(g.type), " and ", static_cast<int>(g.out));
   if (g.m == 0 || g.n == 0 || g.batch == 0) return;
   VESTA_CHECK(g.m == 1 || g.ldc >= g.n, "gemm: expected ldc >= N, got ", g.ldc, " with N ", g.n);
   VESTA_CHECK(g.c && (g.k == 0 || (g.a && g.b)), "gemm: expected data pointers, got a null one");

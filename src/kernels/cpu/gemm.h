@@ -55,7 +55,7 @@ struct GemmArgs {
   int64_t batch = 1;  // items at a + i * a_batch and so on; a_batch = 0 shares A. C's items must not overlap.
   int64_t a_batch = 0, b_batch = 0, c_batch = 0;
   GemmScalar alpha = 1;
-  GemmScalar beta = 0;  // 0: C is never read, so NaN there is overwritten
+  GemmScalar beta = 0;                  // 0: C is never read, so NaN there is overwritten
   bool conj_a = false, conj_b = false;  // complex types only
   const GemmEpilogue* epilogue = nullptr;
 };

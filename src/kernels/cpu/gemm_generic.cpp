@@ -126,10 +126,9 @@ void block(const GemmArgs& g, int64_t item, int64_t i0, int64_t i1, int64_t j0, 
       t[j] = v;
     }
     if (e && e->apply) e->apply(t, columns, item * g.m + i0 + i, j0, e->ctx);
-    const Out* residual = e && e->residual
-                            ? static_cast<const Out*>(e->residual) + item * e->residual_batch +
-                                  (i0 + i) * e->residual_ld + j0
-                            : nullptr;
+    const Out* residual = e && e->residual ? static_cast<const Out*>(e->residual) + item * e->residual_batch +
+                                                 (i0 + i) * e->residual_ld + j0
+                                           : nullptr;
     for (int64_t j = 0; j < columns; ++j) {
       if (residual) Tr::add(t[j], TrOut::load(residual[j], false));
       out[j] = TrOut::store(t[j]);
@@ -158,14 +157,22 @@ void run(const GemmArgs& g) {
 
 void gemm_generic(const GemmArgs& g) {
   switch (g.type) {
-    case GemmType::I32: return run<int32_t>(g);
-    case GemmType::I64: return run<int64_t>(g);
-    case GemmType::C64: return run<Complex<float>>(g);
-    case GemmType::C128: return run<Complex<double>>(g);
-    case GemmType::F32: return run<float>(g);
-    case GemmType::F64: return run<double>(g);
-    case GemmType::F16: return g.out == GemmType::F32 ? run<Half, float>(g) : run<Half>(g);
-    case GemmType::Bf16: return g.out == GemmType::F32 ? run<Brain, float>(g) : run<Brain>(g);
+    case GemmType::I32:
+      return run<int32_t>(g);
+    case GemmType::I64:
+      return run<int64_t>(g);
+    case GemmType::C64:
+      return run<Complex<float>>(g);
+    case GemmType::C128:
+      return run<Complex<double>>(g);
+    case GemmType::F32:
+      return run<float>(g);
+    case GemmType::F64:
+      return run<double>(g);
+    case GemmType::F16:
+      return g.out == GemmType::F32 ? run<Half, float>(g) : run<Half>(g);
+    case GemmType::Bf16:
+      return g.out == GemmType::F32 ? run<Brain, float>(g) : run<Brain>(g);
   }
 }
 

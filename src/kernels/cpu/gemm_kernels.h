@@ -26,10 +26,10 @@ struct GemmStrip {
 };
 
 struct GemmKernels {
-  int64_t rows;     // register tile
-  int64_t pitch;    // units from one k to the next in an A strip packed as [k][m], at least rows
+  int64_t rows;   // register tile
+  int64_t pitch;  // units from one k to the next in an A strip packed as [k][m], at least rows
   int64_t columns;
-  int64_t depth;          // K block, elements
+  int64_t depth;  // K block, elements
   int64_t group;
   int64_t unit_bytes;
   bool direct_tail;  // strips may read an unpacked B whose n is no multiple of the vector (masked loads)
@@ -38,11 +38,11 @@ struct GemmKernels {
   // B[k, n] (elements, any strides) into panels [n / columns][k units][columns], zeros in the padding.
   void (*pack_b)(GemmType type, const void* b, int64_t row, int64_t col, int64_t k, int64_t n, void* out);
   // A[m, k] (elements) into rows of `out_row` units, or (out_row == 0) into [k][pitch]. k is padded to whole groups with 0.
-  void (*pack_a)(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
-                 void* out);
+  void (*pack_a)(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, int64_t k,
+                 int64_t out_row, void* out);
   // Sums of products along a contiguous K: out[i * out_x + j * out_y] = x row i . y row j, nx few, ny many.
-  void (*dots)(GemmType type, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row, int64_t ny,
-               int64_t k, void* out, int64_t out_x, int64_t out_y);
+  void (*dots)(GemmType type, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row,
+               int64_t ny, int64_t k, void* out, int64_t out_x, int64_t out_y);
   // A contiguous row of the accumulation type: t += x, t = scale * x, and x = t, x being of the stored type.
   void (*add_row)(GemmType type, void* t, const void* x, int64_t n);
   void (*load_row)(GemmType type, void* t, const void* x, double scale, int64_t n);

@@ -17,15 +17,17 @@
 namespace vesta::cpu {
 namespace {
 
-constexpr int64_t kSliceBytes = 8 << 20;     // packed B, kept in L3
-constexpr int64_t kGroupBytes = 1024;        // columns of a group, in bytes of accumulators: x depth, B's share of L2
-constexpr int64_t kTileProducts = 3 << 19;   // about 14 us of one core: enough to hide a task's cost
-constexpr int64_t kTileStrips = 8;           // bounds A's share of L2; B then comes from L3 at under a byte a cycle
+constexpr int64_t kSliceBytes = 8 << 20;  // packed B, kept in L3
+constexpr int64_t kGroupBytes =
+    1024;  // columns of a group, in bytes of accumulators: x depth, B's share of L2
+constexpr int64_t kTileProducts = 3 << 19;  // about 14 us of one core: enough to hide a task's cost
+constexpr int64_t kTileStrips = 8;  // bounds A's share of L2; B then comes from L3 at under a byte a cycle
 constexpr int64_t kTilesPerThread = 16;      // wanted for balance, where the work allows
 constexpr int64_t kSmallProducts = 1 << 18;  // 64^3: below, one core and no packing
 constexpr int64_t kFew = 8;                  // rows or columns of C up to which dot products win over packing
 constexpr int64_t kDotBytes = 128 << 10;     // of the larger matrix per task: some 5 us
-constexpr int64_t kPackRows = 8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
+constexpr int64_t kPackRows =
+    8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -55,14 +57,15 @@ struct Product {
     b = static_cast<const char*>(g.b) + item * g.b_batch * in_bytes;
     c = static_cast<char*>(g.c) + item * g.c_batch * out_bytes;
     const GemmEpilogue* e = g.epilogue;
-    residual = e && e->residual ? static_cast<const char*>(e->residual) + item * e->residual_batch * out_bytes : nullptr;
+    residual = e && e->residual ? static_cast<const char*>(e->residual) + item * e->residual_batch * out_bytes
+                                : nullptr;
     first_row = item * g.m;
     c_is_acc = out_bytes == acc_bytes;
     // Rows a multiple of 4 KiB apart share one L1 set: 14 of them evict each other (measured: 93 instead of 117
     // GFLOP/s on Zen 4; 2 KiB apart costs nothing).
     const bool collide = g.m > 8 && (g.a_row * in_bytes) % 4096 == 0;
-    a_direct = in_bytes * kernels.group == kernels.unit_bytes && g.a_col == 1 && !collide && g.k % kernels.group == 0 &&
-               g.a_row % kernels.group == 0;
+    a_direct = in_bytes * kernels.group == kernels.unit_bytes && g.a_col == 1 && !collide &&
+               g.k % kernels.group == 0 && g.a_row % kernels.group == 0;
   }
 
   int64_t blocks() const { return ceil_div(g.k, kernels.depth); }
@@ -71,14 +74,16 @@ struct Product {
 };
 
 // Bias, apply and residual on rows that hold accumulators, then the store into C unless they are in C already.
-void finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, int64_t j, int64_t n, bool in_c) {
+void finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, int64_t j, int64_t n,
+            bool in_c) {
   const GemmEpilogue* e = p.g.epilogue;
   if (!e && in_c) return;
   for (int64_t r = 0; r < rows; ++r, t += t_row * p.acc_bytes) {
     if (e) {
       if (e->bias) p.kernels.add_row(p.g.out, t, static_cast<const char*>(e->bias) + j * p.out_bytes, n);
       if (e->apply) e->apply(t, n, p.first_row + i + r, j, e->ctx);
-      if (p.residual) p.kernels.add_row(p.g.out, t, p.residual + ((i + r) * e->residual_ld + j) * p.out_bytes, n);
+      if (p.residual)
+        p.kernels.add_row(p.g.out, t, p.residual + ((i + r) * e->residual_ld + j) * p.out_bytes, n);
     }
     if (!in_c) p.kernels.store_row(p.g.out, t, p.c + ((i + r) * p.g.ldc + j) * p.out_bytes, n);
   }
@@ -113,8 +118,8 @@ void pack_strips(const Product& p, int64_t from, int64_t to, int64_t p0, int64_t
   if (!by_columns(p)) {
     for (int64_t strip = from; strip < to; ++strip) {
       const int64_t i = strip_start(p, strip);
-      kernels.pack_a(g.type, p.a + (i * g.a_row + p0) * p.in_bytes, g.a_row, 1, strip_start(p, strip + 1) - i, depth,
-                     padded_row(p, units), out + (strip - from) * strip_bytes);
+      kernels.pack_a(g.type, p.a + (i * g.a_row + p0) * p.in_bytes, g.a_row, 1, strip_start(p, strip + 1) - i,
+                     depth, padded_row(p, units), out + (strip - from) * strip_bytes);
     }
     return;
   }
@@ -132,9 +137,10 @@ void pack_strips(const Product& p, int64_t from, int64_t to, int64_t p0, int64_t
     prefetch(q + kPackRows);
     for (int64_t strip = from; strip < to; ++strip) {
       const int64_t i = strip_start(p, strip);
-      kernels.pack_a(g.type, p.a + (i * g.a_row + (p0 + q) * g.a_col) * p.in_bytes, g.a_row, g.a_col,
-                     strip_start(p, strip + 1) - i, std::min(kPackRows, depth - q), 0,
-                     out + (strip - from) * strip_bytes + q / kernels.group * kernels.pitch * kernels.unit_bytes);
+      kernels.pack_a(
+          g.type, p.a + (i * g.a_row + (p0 + q) * g.a_col) * p.in_bytes, g.a_row, g.a_col,
+          strip_start(p, strip + 1) - i, std::min(kPackRows, depth - q), 0,
+          out + (strip - from) * strip_bytes + q / kernels.group * kernels.pitch * kernels.unit_bytes);
     }
   }
 }
@@ -153,9 +159,10 @@ void tile(const Product& p, const PanelsOfB& b, int64_t from, int64_t to, int64_
   const int64_t t_columns = blocks > 1 ? j1 - j0 : std::min(group, j1 - j0);
   const int64_t t_row = ceil_div(t_columns, 16) * 16 + 16;
   const int64_t t_bytes = p.c_is_acc ? 0 : (blocks > 1 ? rows : kernels.rows) * t_row * p.acc_bytes;
-  char* scratch = a_bytes + t_bytes > 0
-                      ? static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + t_bytes)))
-                      : nullptr;
+  char* scratch =
+      a_bytes + t_bytes > 0
+          ? static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + t_bytes)))
+          : nullptr;
   char* t = scratch + a_bytes;
   const auto run = !p.a_direct && by_columns(p) ? kernels.strip_columns : kernels.strip_rows;
   for (int64_t block = 0; block < blocks; ++block) {
@@ -170,7 +177,8 @@ void tile(const Product& p, const PanelsOfB& b, int64_t from, int64_t to, int64_
     for (int64_t j = j0; j < j1; j += group) {
       s.n = std::min(group, j1 - j);
       s.b = b.data +
-            (b.packed ? p0 / kernels.group * b.columns + (j - b.first_column) * units : p0 * g.b_row + j) * unit;
+            (b.packed ? p0 / kernels.group * b.columns + (j - b.first_column) * units : p0 * g.b_row + j) *
+                unit;
       for (int64_t strip = from; strip < to; ++strip) {
         const int64_t i = strip_start(p, strip);
         s.m = strip_start(p, strip + 1) - i;
@@ -212,17 +220,18 @@ void tiles(const Product& p, const PanelsOfB& b, int64_t j0, int64_t j1, bool pa
       tile(p, b, strip, std::min(strips, strip + kTileStrips), j0, j1);
     return;
   }
-  const double strip_products = static_cast<double>(p.kernels.rows) * static_cast<double>(p.g.k) *
-                                static_cast<double>(j1 - j0);
+  const double strip_products =
+      static_cast<double>(p.kernels.rows) * static_cast<double>(p.g.k) * static_cast<double>(j1 - j0);
   // Four strips a tile where there are enough of them: B's panels are read from L3 less often, and the lines of a
   // transposed A are read whole.
   const int64_t low = std::clamp<int64_t>(strips / 8, 1, 4);
-  const int64_t height = std::clamp<int64_t>(static_cast<int64_t>(kTileProducts / strip_products), low, kTileStrips);
+  const int64_t height =
+      std::clamp<int64_t>(static_cast<int64_t>(kTileProducts / strip_products), low, kTileStrips);
   const int64_t row_tiles = ceil_div(strips, height);
   // Columns are cut only where rows alone give too few tiles: each cut copies A once more.
   const int64_t wanted = ceil_div(kTilesPerThread * num_threads(), row_tiles);
-  const int64_t worth = std::max<int64_t>(1, static_cast<int64_t>(strip_products * static_cast<double>(height) /
-                                                                  kTileProducts));
+  const int64_t worth = std::max<int64_t>(
+      1, static_cast<int64_t>(strip_products * static_cast<double>(height) / kTileProducts));
   const int64_t column_tiles = std::min({wanted, worth, panels});
   for_each(true, row_tiles * column_tiles, 1, [&](int64_t index) {
     const int64_t row = index / column_tiles, column = index % column_tiles;
@@ -247,9 +256,11 @@ void pack_b(const Product& p, int64_t j0, int64_t j1, char* out, bool parallel) 
     for (int64_t q = 0; q < depth; q += step)
       for (int64_t i = first; i < std::min(first + group, panels); ++i) {
         const int64_t j = j0 + i * panel;
-        kernels.pack_b(g.type, p.b + ((p0 + q) * g.b_row + j * g.b_col) * p.in_bytes, g.b_row, g.b_col,
-                       std::min(step, depth - q), std::min(panel, j1 - j),
-                       out + (p0 / kernels.group * panels * panel + i * panel * units + q / kernels.group * panel) * unit);
+        kernels.pack_b(
+            g.type, p.b + ((p0 + q) * g.b_row + j * g.b_col) * p.in_bytes, g.b_row, g.b_col,
+            std::min(step, depth - q), std::min(panel, j1 - j),
+            out +
+                (p0 / kernels.group * panels * panel + i * panel * units + q / kernels.group * panel) * unit);
       }
   });
 }
@@ -272,13 +283,15 @@ void dot_products(const Product& p, bool parallel) {
     const bool column = !wide && g.n == 1 && g.ldc == 1 && !g.epilogue;
     const int64_t rows = wide ? g.m : column ? 1 : count;
     const int64_t n = wide || column ? count : g.n;
-    char* t = static_cast<char*>(
-        gemm_scratch(GemmBuffer::Tile, static_cast<size_t>((rows + 1) * n * p.acc_bytes)));
+    char* t =
+        static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>((rows + 1) * n * p.acc_bytes)));
     char* old = t + rows * n * p.acc_bytes;
     if (wide) {
-      kernels.dots(g.type, p.a, g.a_row, g.m, p.b + from * g.b_col * p.in_bytes, g.b_col, count, g.k, t, n, 1);
+      kernels.dots(g.type, p.a, g.a_row, g.m, p.b + from * g.b_col * p.in_bytes, g.b_col, count, g.k, t, n,
+                   1);
     } else {
-      kernels.dots(g.type, p.b, g.b_col, g.n, p.a + from * g.a_row * p.in_bytes, g.a_row, count, g.k, t, 1, g.n);
+      kernels.dots(g.type, p.b, g.b_col, g.n, p.a + from * g.a_row * p.in_bytes, g.a_row, count, g.k, t, 1,
+                   g.n);
     }
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t i = wide ? r : from + r, j = wide ? from : 0;
@@ -300,14 +313,17 @@ void product(const Product& p, bool parallel) {
   const bool small = g.m * g.n <= kSmallProducts && g.m * g.n * g.k <= kSmallProducts;
   if (small) parallel = false;
   const bool b_direct = kernels.group == 1 && p.in_bytes == kernels.unit_bytes && g.b_col == 1 &&
-                        (kernels.direct_tail || g.n % (kernels.columns / 2) == 0) && (small || g.m <= kernels.rows);
+                        (kernels.direct_tail || g.n % (kernels.columns / 2) == 0) &&
+                        (small || g.m <= kernels.rows);
   if (b_direct) return tiles(p, {p.b, false, 0, g.n}, 0, g.n, parallel);
   const int64_t panel = kernels.columns;
-  const int64_t k_bytes = p.units(g.k) * kernels.unit_bytes;  // depth is a multiple of group: the blocks add up to this
+  const int64_t k_bytes =
+      p.units(g.k) * kernels.unit_bytes;  // depth is a multiple of group: the blocks add up to this
   const int64_t width = std::max(panel, kSliceBytes / k_bytes / panel * panel);
   for (int64_t j0 = 0; j0 < g.n; j0 += width) {
     const int64_t j1 = std::min(g.n, j0 + width), columns = ceil_div(j1 - j0, panel) * panel;
-    char* packed = static_cast<char*>(gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(columns * k_bytes)));
+    char* packed =
+        static_cast<char*>(gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(columns * k_bytes)));
     pack_b(p, j0, j1, packed, parallel);
     tiles(p, {packed, true, j0, columns}, j0, j1, parallel);
   }

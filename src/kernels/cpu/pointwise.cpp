@@ -36,8 +36,11 @@ void fill_attrs(const Op& op, const Value* args, ScalarAttr* attrs) {
         attrs[k] = {c[0], c[1], 0};
         break;
       }
-      case ValueKind::None: attrs[k] = {0, 0, 0}; break;
-      default: attrs[k] = {double(v.i), 0, v.i};
+      case ValueKind::None:
+        attrs[k] = {0, 0, 0};
+        break;
+      default:
+        attrs[k] = {double(v.i), 0, v.i};
     }
   }
 }
@@ -48,29 +51,41 @@ void check_attrs(const Op& op, const Value* args, DType common) {
     int i = op.attr_args[k];
     const Value& v = args[i];
     if (op.promote_mask >> i & 1 || op.schema.args[size_t(i)].type != ArgType::Scalar) continue;
-    VESTA_CHECK_AS(TypeError, !(is_integral(common, true) && (v.kind == ValueKind::Float || v.kind == ValueKind::Complex)),
-                   op.name, ": for integer tensors, expected an integer ", op.schema.args[size_t(i)].name, ", got ", v.scalar().str());
-    VESTA_CHECK_AS(TypeError, !(is_floating_point(common) && v.kind == ValueKind::Complex), op.name, ": for real tensors, expected a real ",
-                   op.schema.args[size_t(i)].name, ", got ", v.scalar().str());
+    VESTA_CHECK_AS(
+        TypeError,
+        !(is_integral(common, true) && (v.kind == ValueKind::Float || v.kind == ValueKind::Complex)), op.name,
+        ": for integer tensors, expected an integer ", op.schema.args[size_t(i)].name, ", got ",
+        v.scalar().str());
+    VESTA_CHECK_AS(TypeError, !(is_floating_point(common) && v.kind == ValueKind::Complex), op.name,
+                   ": for real tensors, expected a real ", op.schema.args[size_t(i)].name, ", got ",
+                   v.scalar().str());
   }
 }
 
 DType result_type(const Op& op, DType common) {
   switch (op.def->types.result) {
-    case ResultType::Bool: return DType::Bool;
+    case ResultType::Bool:
+      return DType::Bool;
     case ResultType::Real:
-      return common == DType::Complex64 ? DType::Float32 : common == DType::Complex128 ? DType::Float64 : common;
-    case ResultType::Integer: return DType::Int64;
-    default: return common;
+      return common == DType::Complex64    ? DType::Float32
+             : common == DType::Complex128 ? DType::Float64
+                                           : common;
+    case ResultType::Integer:
+      return DType::Int64;
+    default:
+      return common;
   }
 }
 
 // The loop's own result type: a bool text writes u8, abs of complex writes its real type.
 ComputeType loop_result(const Op& op, ComputeType c) {
   switch (op.def->types.result) {
-    case ResultType::Bool: return ComputeType::U8;
-    case ResultType::Real: return c == ComputeType::C64 ? ComputeType::F32 : c == ComputeType::C128 ? ComputeType::F64 : c;
-    default: return c;
+    case ResultType::Bool:
+      return ComputeType::U8;
+    case ResultType::Real:
+      return c == ComputeType::C64 ? ComputeType::F32 : c == ComputeType::C128 ? ComputeType::F64 : c;
+    default:
+      return c;
   }
 }
 
@@ -107,19 +122,23 @@ struct Staged {
     bool direct_all = true;
     bool direct[StridedLoop::kMaxOperands];
     for (int k = 0; k < num_out; ++k) {
-      direct[k] = loop.linear(k, int64_t(element_size(out_types[k]))) && is_compute_storage(out_types[k]) && compute_type(out_types[k]) == result;
+      direct[k] = loop.linear(k, int64_t(element_size(out_types[k]))) && is_compute_storage(out_types[k]) &&
+                  compute_type(out_types[k]) == result;
       direct_all &= direct[k];
     }
     for (int k = 0; k < num_in; ++k) {
       int o = num_out + k;
-      direct[o] = loop.linear(o, int64_t(element_size(in_types[k]))) && is_compute_storage(in_types[k]) && compute_type(in_types[k]) == compute;
+      direct[o] = loop.linear(o, int64_t(element_size(in_types[k]))) && is_compute_storage(in_types[k]) &&
+                  compute_type(in_types[k]) == compute;
       direct_all &= direct[o];
     }
     parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
-      if (direct_all) chunk(begin, end - begin, direct, nullptr);
+      if (direct_all)
+        chunk(begin, end - begin, direct, nullptr);
       else {
         alignas(64) char buffers[(kMaxInputs + 2) * kChunk * 16];
-        for (int64_t at = begin; at < end; at += kChunk) chunk(at, std::min(kChunk, end - at), direct, buffers);
+        for (int64_t at = begin; at < end; at += kChunk)
+          chunk(at, std::min(kChunk, end - at), direct, buffers);
       }
     });
   }
@@ -138,11 +157,13 @@ struct Staged {
       char* buffer = buffers + o * kChunk * 16;
       ConvertFn load = table.load[int(in_types[k])][int(compute)];
       int64_t stride = loop.ndim ? loop.strides[o][0] : 0, width = compute_size(compute);
-      loop.runs(o, at, n, [&](char* src, int64_t m, int64_t off) { load(src, stride, buffer + off * width, m); });
+      loop.runs(o, at, n,
+                [&](char* src, int64_t m, int64_t off) { load(src, stride, buffer + off * width, m); });
       in[k] = buffer;
     }
     for (int k = 0; k < num_out; ++k)
-      out[k] = direct[k] ? loop.data[k] + at * int64_t(element_size(out_types[k])) : buffers + k * kChunk * 16;
+      out[k] =
+          direct[k] ? loop.data[k] + at * int64_t(element_size(out_types[k])) : buffers + k * kChunk * 16;
     if (op.def->check_divisor) check_divisor(op, in[num_in - 1], compute, n);
     fn(in, out, n, attrs);
     for (int k = 0; k < num_out; ++k) {
@@ -150,7 +171,8 @@ struct Staged {
       StoreFn store = table.store[int(result)][int(out_types[k])];
       int64_t stride = loop.ndim ? loop.strides[k][0] : 0, width = compute_size(result);
       const char* buffer = static_cast<const char*>(out[k]);
-      loop.runs(k, at, n, [&](char* dst, int64_t m, int64_t off) { store(buffer + off * width, dst, stride, m); });
+      loop.runs(k, at, n,
+                [&](char* dst, int64_t m, int64_t off) { store(buffer + off * width, dst, stride, m); });
     }
   }
 };
@@ -165,7 +187,8 @@ void broadcast_shape(const Op& op, const Tensor* in, int n, std::vector<int64_t>
     for (size_t d = 0; d < s.size(); ++d) {
       int64_t& have = shape[ndim - s.size() + d];
       if (s[d] == have || s[d] == 1) continue;
-      VESTA_CHECK(have == 1, op.name, ": expected sizes that broadcast, got ", have, " and ", s[d], " at dim ", ndim - s.size() + d);
+      VESTA_CHECK(have == 1, op.name, ": expected sizes that broadcast, got ", have, " and ", s[d],
+                  " at dim ", ndim - s.size() + d);
       have = s[d];
     }
   }
@@ -175,7 +198,8 @@ void broadcast_shape(const Op& op, const Tensor* in, int n, std::vector<int64_t>
 Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shape, DType dtype) {
   const TensorImpl* model = nullptr;
   for (int k = 0; k < n && !model; ++k)
-    if (in[k].sizes() == IntArrayRef(shape) && (in[k].impl()->bits & TensorImpl::kDense)) model = in[k].impl();
+    if (in[k].sizes() == IntArrayRef(shape) && (in[k].impl()->bits & TensorImpl::kDense))
+      model = in[k].impl();
   Tensor t = empty_cpu(shape, dtype);
   if (model && !(model->bits & TensorImpl::kContiguous)) {
     TensorImpl* impl = t.impl();
@@ -191,7 +215,8 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
   bool meta = false;
   for (int k = 0; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
-    VESTA_CHECK(v.kind == ValueKind::Tensor, op.name, ": expected a tensor for ", op.schema.args[op.tensor_args[k]].name);
+    VESTA_CHECK(v.kind == ValueKind::Tensor, op.name, ": expected a tensor for ",
+                op.schema.args[op.tensor_args[k]].name);
     Tensor t = Tensor::borrow(v.tensor);
     if (t.impl()->bits & (TensorImpl::kConj | TensorImpl::kNeg)) t = t.resolve_conj().resolve_neg();
     meta |= t.is_meta();
@@ -206,8 +231,10 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
     std::vector<OutMeta> metas, list;
     infer_outputs(op, args, metas, list);
     for (int j = 0; j < num_out; ++j)
-      outs[j] = detail::give(op.form == OpForm::Functional ? meta_tensor(metas[size_t(j)])
-                                                           : Tensor::borrow(args[op.form == OpForm::InPlace ? 0 : op.out_arg + j].tensor));
+      outs[j] =
+          detail::give(op.form == OpForm::Functional
+                           ? meta_tensor(metas[size_t(j)])
+                           : Tensor::borrow(args[op.form == OpForm::InPlace ? 0 : op.out_arg + j].tensor));
     return;
   }
   std::vector<int64_t> shape;
@@ -218,11 +245,13 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
     bool in_place = op.form == OpForm::InPlace;
     for (int j = 0; j < num_out; ++j) {
       out[j] = Tensor::borrow(args[in_place ? 0 : op.out_arg + j].tensor);
-      VESTA_CHECK_AS(TypeError, can_cast(result, out[j].dtype()), op.name, ": result type ", to_string(result),
-                     " can't be cast to the desired output type ", to_string(out[j].dtype()));
+      VESTA_CHECK_AS(TypeError, can_cast(result, out[j].dtype()), op.name, ": result type ",
+                     to_string(result), " can't be cast to the desired output type ",
+                     to_string(out[j].dtype()));
       if (in_place) {
-        VESTA_CHECK(out[j].sizes() == IntArrayRef(shape), op.name, ": expected operands that broadcast to self's shape ",
-                    value_text(Value(out[j].sizes())), ", got ", value_text(Value(IntArrayRef(shape))));
+        VESTA_CHECK(out[j].sizes() == IntArrayRef(shape), op.name,
+                    ": expected operands that broadcast to self's shape ", value_text(Value(out[j].sizes())),
+                    ", got ", value_text(Value(IntArrayRef(shape))));
       } else {
         resize_out(op, out[j], shape);
       }
@@ -232,8 +261,8 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
                     ": the written tensor has elements that share memory; clone it first");
       for (int k = 0; k < num_in; ++k) {
         // Exactly the same elements are fine; otherwise read a copy.
-        bool same = in[k].impl()->data == o->data && in[k].sizes() == out[j].sizes() && in[k].strides() == out[j].strides() &&
-                    in[k].dtype() == out[j].dtype();
+        bool same = in[k].impl()->data == o->data && in[k].sizes() == out[j].sizes() &&
+                    in[k].strides() == out[j].strides() && in[k].dtype() == out[j].dtype();
         if (!same && may_overlap(in[k], out[j])) in[k] = in[k].clone();
       }
     }
@@ -267,14 +296,17 @@ bool try_fast(const Op& op, const Value* args, Value* outs) {
   constexpr uint32_t kWanted = TensorImpl::kContiguous | TensorImpl::kHasData;
   constexpr uint32_t kChecked = kWanted | TensorImpl::kConj | TensorImpl::kNeg;
   DType t = a->dtype;
-  if ((a->bits & kChecked) != kWanted || a->device != 0 || a->ndim > TensorImpl::kInlineDims || !(op.direct_types >> int(t) & 1)) return false;
+  if ((a->bits & kChecked) != kWanted || a->device != 0 || a->ndim > TensorImpl::kInlineDims ||
+      !(op.direct_types >> int(t) & 1))
+    return false;
   const void* in[kMaxInputs];
   in[0] = a->data;
   for (int k = 1; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
     if (v.kind != ValueKind::Tensor) return false;
     TensorImpl* b = v.tensor;
-    if (b->dtype != t || (b->bits & kChecked) != kWanted || b->ndim != a->ndim || b->device != 0) return false;
+    if (b->dtype != t || (b->bits & kChecked) != kWanted || b->ndim != a->ndim || b->device != 0)
+      return false;
     for (int d = 0; d < a->ndim; ++d)
       if (b->inline_sizes[d] != a->inline_sizes[d]) return false;
     in[k] = b->data;
@@ -285,14 +317,16 @@ bool try_fast(const Op& op, const Value* args, Value* outs) {
     for (int k = 0; k < op.num_attrs; ++k) {
       ValueKind kind = args[op.attr_args[k]].kind;
       if (kind == ValueKind::Complex && !is_complex(t)) return false;
-      if (is_integral(t, true) && (kind == ValueKind::Float || (t == DType::Bool && kind == ValueKind::Int))) return false;
+      if (is_integral(t, true) && (kind == ValueKind::Float || (t == DType::Bool && kind == ValueKind::Int)))
+        return false;
     }
     fill_attrs(op, args, attrs);
   }
   ComputeType c = compute_type(t);
   DType result = op.def->types.result == ResultType::Bool ? DType::Bool : t;
   int64_t n = a->numel;
-  if (op.def->check_divisor) [[unlikely]] check_divisor(op, in[op.num_tensor_args - 1], c, n);
+  if (op.def->check_divisor) [[unlikely]]
+    check_divisor(op, in[op.num_tensor_args - 1], c, n);
   TensorImpl* o;
   if (op.form == OpForm::Functional) [[likely]] {
     o = new_tensor(size_t(n) * element_size(result));
@@ -332,8 +366,10 @@ bool try_fast(const Op& op, const Value* args, Value* outs) {
 }  // namespace
 
 void pointwise(const Op& op, const Value* args, Value* outs) {
-  if (op.def->check) [[unlikely]] op.def->check(Args(op, args));
-  if (try_fast(op, args, outs)) [[likely]] return;
+  if (op.def->check) [[unlikely]]
+    op.def->check(Args(op, args));
+  if (try_fast(op, args, outs)) [[likely]]
+    return;
   general(op, args, outs);
 }
 

@@ -11,8 +11,8 @@ struct StridedLoop {
   static constexpr int kMaxOperands = 8, kMaxDims = 64;
   int ndim = 0, num_operands = 0;
   int64_t numel = 1;
-  int64_t sizes[kMaxDims];                         // [0] is the innermost
-  int64_t strides[kMaxOperands][kMaxDims];         // bytes
+  int64_t sizes[kMaxDims];                  // [0] is the innermost
+  int64_t strides[kMaxOperands][kMaxDims];  // bytes
   char* data[kMaxOperands];
 
   // Starts with a shape (outermost first); add operands whose shape broadcasts to it, then call collapse.
@@ -21,7 +21,9 @@ struct StridedLoop {
   void collapse();
 
   // Whether operand k is one run of `element` bytes a step.
-  bool linear(int k, int64_t element) const { return ndim == 0 || (ndim == 1 && (strides[k][0] == element || sizes[0] == 1)); }
+  bool linear(int k, int64_t element) const {
+    return ndim == 0 || (ndim == 1 && (strides[k][0] == element || sizes[0] == 1));
+  }
   // Calls run(pointer, inner_index_count, offset_in_chunk) for each inner run of operand k in [begin, begin + n).
   template <class Run>
   void runs(int k, int64_t begin, int64_t n, Run&& run) const;

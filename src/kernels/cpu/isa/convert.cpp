@@ -13,10 +13,17 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-template <class R> struct Complex { R re, im; };
-template <class T> struct IsComplex : std::false_type {};
-template <class R> struct IsComplex<Complex<R>> : std::true_type {};
-struct Bool { uint8_t v; };  // any byte; nonzero is true
+template <class R>
+struct Complex {
+  R re, im;
+};
+template <class T>
+struct IsComplex : std::false_type {};
+template <class R>
+struct IsComplex<Complex<R>> : std::true_type {};
+struct Bool {
+  uint8_t v;
+};  // any byte; nonzero is true
 
 // float -> integer with saturation; the comparisons are written so that NaN gives 0 and loops vectorise.
 template <class I, class F>
@@ -37,19 +44,25 @@ inline To convert(From v) {
   } else if constexpr (std::is_same_v<From, Bool>) {
     return convert<To>(uint8_t(v.v != 0));
   } else if constexpr (std::is_same_v<To, Bool>) {
-    if constexpr (IsComplex<From>::value) return Bool{uint8_t(v.re != 0 || v.im != 0)};
-    else return Bool{uint8_t(v != From(0))};
+    if constexpr (IsComplex<From>::value)
+      return Bool{uint8_t(v.re != 0 || v.im != 0)};
+    else
+      return Bool{uint8_t(v != From(0))};
   } else if constexpr (IsComplex<To>::value) {
     using R = decltype(To::re);
-    if constexpr (IsComplex<From>::value) return To{R(v.re), R(v.im)};
-    else return To{R(v), R(0)};
+    if constexpr (IsComplex<From>::value)
+      return To{R(v.re), R(v.im)};
+    else
+      return To{R(v), R(0)};
   } else if constexpr (IsComplex<From>::value) {
     return convert<To>(v.re);
   } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
     return To(float(v));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    if constexpr (sizeof(To) >= 4) return saturate<To>(v);
-    else return To(saturate<int32_t>(v));
+    if constexpr (sizeof(To) >= 4)
+      return saturate<To>(v);
+    else
+      return To(saturate<int32_t>(v));
   } else {
     return static_cast<To>(v);
   }
@@ -90,7 +103,8 @@ void load<float, Half>(const void* src, int64_t stride, void* dst, int64_t n) {
   const char* in = static_cast<const char*>(src);
   if (stride == 2)
     for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * 2))));
+      _mm256_storeu_ps(out + i,
+                       _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * 2))));
   for (; i < n; ++i) out[i] = _cvtsh_ss(*reinterpret_cast<const uint16_t*>(in + i * stride));
 }
 template <>
@@ -100,8 +114,10 @@ void store<Half, float>(const void* src, void* dst, int64_t stride, int64_t n) {
   char* out = static_cast<char*>(dst);
   if (stride == 2)
     for (; i + 8 <= n; i += 8)
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * 2), _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
-  for (; i < n; ++i) *reinterpret_cast<uint16_t*>(out + i * stride) = _cvtss_sh(in[i], _MM_FROUND_TO_NEAREST_INT);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * 2),
+                       _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+  for (; i < n; ++i)
+    *reinterpret_cast<uint16_t*>(out + i * stride) = _cvtss_sh(in[i], _MM_FROUND_TO_NEAREST_INT);
 }
 #endif
 

@@ -30,7 +30,8 @@ struct F32 {
   static constexpr bool kDirectTail = true;
   using V = __m256;
   static __m256i mask(int64_t n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
   static V load(const float* p) { return _mm256_loadu_ps(p); }
   static V load_part(const float* p, int64_t n) { return _mm256_maskload_ps(p, mask(n)); }
@@ -117,32 +118,42 @@ void pack_b_of(const void* b, int64_t row, int64_t col, int64_t k, int64_t n, vo
 
 void pack_b(GemmType type, const void* b, int64_t row, int64_t col, int64_t k, int64_t n, void* out) {
   switch (type) {
-    case GemmType::F16: return pack_b_of<FromF16>(b, row, col, k, n, out);
-    case GemmType::Bf16: return pack_b_of<FromBf16>(b, row, col, k, n, out);
-    default: return pack_b_of<FromF32>(b, row, col, k, n, out);
+    case GemmType::F16:
+      return pack_b_of<FromF16>(b, row, col, k, n, out);
+    case GemmType::Bf16:
+      return pack_b_of<FromBf16>(b, row, col, k, n, out);
+    default:
+      return pack_b_of<FromF32>(b, row, col, k, n, out);
   }
 }
 
 template <class Source>
 void pack_a_of(const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row, void* out) {
-  pack_a_units<Source, F32::kLanes, kPitch<F32>>(static_cast<const typename Source::Element*>(a), row, col, m, k, out_row,
-                                    static_cast<float*>(out));
+  pack_a_units<Source, F32::kLanes, kPitch<F32>>(static_cast<const typename Source::Element*>(a), row, col, m,
+                                                 k, out_row, static_cast<float*>(out));
 }
 
-void pack_a(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row, void* out) {
+void pack_a(GemmType type, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
+            void* out) {
   switch (type) {
-    case GemmType::F16: return pack_a_of<FromF16>(a, row, col, m, k, out_row, out);
-    case GemmType::Bf16: return pack_a_of<FromBf16>(a, row, col, m, k, out_row, out);
-    default: return pack_a_of<FromF32>(a, row, col, m, k, out_row, out);
+    case GemmType::F16:
+      return pack_a_of<FromF16>(a, row, col, m, k, out_row, out);
+    case GemmType::Bf16:
+      return pack_a_of<FromBf16>(a, row, col, m, k, out_row, out);
+    default:
+      return pack_a_of<FromF32>(a, row, col, m, k, out_row, out);
   }
 }
 
-void dots_of(GemmType type, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row, int64_t ny,
-                int64_t k, void* out, int64_t out_x, int64_t out_y) {
+void dots_of(GemmType type, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row,
+             int64_t ny, int64_t k, void* out, int64_t out_x, int64_t out_y) {
   switch (type) {
-    case GemmType::F16: return dots<F32, FromF16>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
-    case GemmType::Bf16: return dots<F32, FromBf16>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
-    default: return dots<F32, FromF32>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
+    case GemmType::F16:
+      return dots<F32, FromF16>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
+    case GemmType::Bf16:
+      return dots<F32, FromBf16>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
+    default:
+      return dots<F32, FromF32>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
   }
 }
 

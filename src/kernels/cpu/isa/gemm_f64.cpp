@@ -27,7 +27,9 @@ struct F64 {
   static constexpr int kLanes = 4, kRows = 6, kVectors = 2, kDepth = 256;
   static constexpr bool kDirectTail = true;
   using V = __m256d;
-  static __m256i mask(int64_t n) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)); }
+  static __m256i mask(int64_t n) {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+  }
   static V load(const double* p) { return _mm256_loadu_pd(p); }
   static V load_part(const double* p, int64_t n) { return _mm256_maskload_pd(p, mask(n)); }
   static void store(double* p, V v) { _mm256_storeu_pd(p, v); }
@@ -83,8 +85,10 @@ void pack_b(GemmType, const void* b, int64_t row, int64_t col, int64_t k, int64_
   }
 }
 
-void pack_a(GemmType, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row, void* out) {
-  pack_a_units<FromF64, F64::kLanes, kPitch<F64>>(static_cast<const double*>(a), row, col, m, k, out_row, static_cast<double*>(out));
+void pack_a(GemmType, const void* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
+            void* out) {
+  pack_a_units<FromF64, F64::kLanes, kPitch<F64>>(static_cast<const double*>(a), row, col, m, k, out_row,
+                                                  static_cast<double*>(out));
 }
 
 void add_row(GemmType, void* t_, const void* x_, int64_t n) {
@@ -102,7 +106,7 @@ void load_row(GemmType, void* t_, const void* x_, double scale, int64_t n) {
 void store_row(GemmType, const void* t, void* x, int64_t n) { std::memcpy(x, t, static_cast<size_t>(n) * 8); }
 
 void dots_of(GemmType, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row, int64_t ny,
-                int64_t k, void* out, int64_t out_x, int64_t out_y) {
+             int64_t k, void* out, int64_t out_x, int64_t out_y) {
   dots<F64, FromF64>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 // Units from one k to the next in an A strip packed as [k][m]: whole vectors, so that packing stores are aligned.
 template <class Tr>
-constexpr int kPitch = (Tr::kRows + Tr::kLanes - 1) / Tr::kLanes * Tr::kLanes;
+constexpr int kPitch = (Tr::kRows + Tr::kLanes - 1) / Tr::kLanes* Tr::kLanes;
 
 // kTail: the last of the V vectors has `tail` (1..lanes) columns.
 template <class Tr, int M, int V, bool kColumns, bool kTail>
@@ -36,7 +36,7 @@ void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, 
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) acc[i][v] = Tr::zero();
 
-  // C's lines arrive in L2 while the products run (C may be in DRAM, and its rows may collide in L1).
+      // C's lines arrive in L2 while the products run (C may be in DRAM, and its rows may collide in L1).
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
@@ -51,7 +51,8 @@ void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, 
   for (int64_t k = s.k; k > 0; --k) {
     typename Tr::V y[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) y[v] = kTail && v == V - 1 ? Tr::load_part(b + v * L, tail) : Tr::load(b + v * L);
+    for (int v = 0; v < V; ++v)
+      y[v] = kTail && v == V - 1 ? Tr::load_part(b + v * L, tail) : Tr::load(b + v * L);
     // An unpacked B (few rows) strides over lines that the hardware does not foresee.
     if constexpr (M <= 4 && !kColumns) {
 #pragma GCC unroll 4
@@ -129,8 +130,8 @@ void strip_columns(const GemmStrip& s) {
 
 // X x Y dot products of rows with K contiguous: one vector of partial sums each, added up by halves at the end.
 template <class Tr, class Source, int X, int Y>
-void dot_block(const typename Source::Element* x, int64_t x_row, const typename Source::Element* y, int64_t y_row,
-               int64_t k, typename Tr::Acc* out, int64_t out_x, int64_t out_y) {
+void dot_block(const typename Source::Element* x, int64_t x_row, const typename Source::Element* y,
+               int64_t y_row, int64_t k, typename Tr::Acc* out, int64_t out_x, int64_t out_y) {
   constexpr int L = Tr::kLanes;
   constexpr int64_t kStep = L * Source::kPerUnit;
   typename Tr::A acc[X][Y];
@@ -165,8 +166,8 @@ void dot_block(const typename Source::Element* x, int64_t x_row, const typename 
 
 // out[i, j] = x row i . y row j. Few x rows (they stay in L1), many y rows, read once and four at a time.
 template <class Tr, class Source>
-void dots(const void* x_, int64_t x_row, int64_t nx, const void* y_, int64_t y_row, int64_t ny, int64_t k, void* out_,
-          int64_t out_x, int64_t out_y) {
+void dots(const void* x_, int64_t x_row, int64_t nx, const void* y_, int64_t y_row, int64_t ny, int64_t k,
+          void* out_, int64_t out_x, int64_t out_y) {
   using Element = typename Source::Element;
   const auto* y = static_cast<const Element*>(y_);
   for (int64_t j = 0; j < ny;) {
@@ -213,7 +214,8 @@ VESTA_GEMM_INLINE void transpose(V* x) {
 // B[k, n] with K contiguous (col = distance between columns, elements of the source) into panels of `columns`, by
 // L x L transposes of units. Source::load_part reads that many elements, zeros after them.
 template <class Source, int L, class Unit>
-void pack_transposed(const typename Source::Element* b, int64_t col, int64_t k, int64_t n, int64_t columns, Unit* out) {
+void pack_transposed(const typename Source::Element* b, int64_t col, int64_t k, int64_t n, int64_t columns,
+                     Unit* out) {
   using V = typename Source::V;
   constexpr int64_t kPer = Source::kPerUnit;
   const int64_t units = (k + kPer - 1) / kPer;
@@ -245,7 +247,8 @@ void pack_transposed(const typename Source::Element* b, int64_t col, int64_t k, 
 
 // B[k, n] with any strides into panels; contiguous rows (col == 1) become vector copies or conversions.
 template <class Source, int L, int kVectors, class Unit>
-void pack_panels(const typename Source::Element* b, int64_t row, int64_t col, int64_t k, int64_t n, Unit* out) {
+void pack_panels(const typename Source::Element* b, int64_t row, int64_t col, int64_t k, int64_t n,
+                 Unit* out) {
   using V = typename Source::V;
   constexpr int64_t kColumns = L * kVectors;
   for (int64_t j = 0; j < n; j += kColumns, out += k * kColumns) {
@@ -266,7 +269,9 @@ void pack_panels(const typename Source::Element* b, int64_t row, int64_t col, in
       if (col == 1) {
         for (int v = 0; v < kVectors; ++v) {
           const int64_t left = width - v * L;
-          const V x = left >= L ? Source::load(from + v * L) : left > 0 ? Source::load_part(from + v * L, left) : V{};
+          const V x = left >= L  ? Source::load(from + v * L)
+                      : left > 0 ? Source::load_part(from + v * L, left)
+                                 : V{};
           std::memcpy(to + v * L, &x, sizeof(V));
         }
       } else {
@@ -279,8 +284,8 @@ void pack_panels(const typename Source::Element* b, int64_t row, int64_t col, in
 
 // A[m, k] into rows of out_row units, or (out_row == 0) into [k][kPitch], of which m count.
 template <class Source, int L, int kPitchUnits, class Unit>
-void pack_a_units(const typename Source::Element* a, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
-                  Unit* out) {
+void pack_a_units(const typename Source::Element* a, int64_t row, int64_t col, int64_t m, int64_t k,
+                  int64_t out_row, Unit* out) {
   using V = typename Source::V;
   if (out_row > 0) {
     for (int64_t i = 0; i < m; ++i, a += row, out += out_row) {

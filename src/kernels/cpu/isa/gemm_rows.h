@@ -53,7 +53,8 @@ void store_row(GemmType type, const void* t_, void* x, int64_t n) {
     case GemmType::Bf16:
       for (int64_t i = 0; i < n; ++i) h[i] = float_to_bf16(t[i]);
       return;
-    default: std::memcpy(x, t, static_cast<size_t>(n) * 4);
+    default:
+      std::memcpy(x, t, static_cast<size_t>(n) * 4);
   }
 }
 

@@ -41,14 +41,17 @@ void uniforms(RandomStream s, int64_t first, float* u, int64_t n) {
 void uniforms(RandomStream s, int64_t first, double* u, int64_t n) {
   alignas(64) uint32_t w[2 * kBuffer];
   make_words(s, static_cast<uint64_t>(first) / 2, w, 2 * n);
-  for (int64_t i = 0; i < kBuffer; ++i) u[i] = uniform_(static_cast<uint64_t>(w[2 * i]) | static_cast<uint64_t>(w[2 * i + 1]) << 32);
+  for (int64_t i = 0; i < kBuffer; ++i)
+    u[i] = uniform_(static_cast<uint64_t>(w[2 * i]) | static_cast<uint64_t>(w[2 * i + 1]) << 32);
 }
 
 template <class R>
 R below(R x) {
   R r;
-  if constexpr (sizeof(R) == 4) r = __builtin_nextafterf(x, -__builtin_inff());
-  else r = __builtin_nextafter(x, -__builtin_inf());
+  if constexpr (sizeof(R) == 4)
+    r = __builtin_nextafterf(x, -__builtin_inff());
+  else
+    r = __builtin_nextafter(x, -__builtin_inf());
   return r;
 }
 
@@ -109,8 +112,10 @@ void fill_as(Distribution d, RandomStream s, double a, double b, R* out, int64_t
   });
 }
 void fill(Elem type, Distribution d, RandomStream s, double a, double b, void* out, int64_t n) {
-  if (type == Elem::F32) fill_as(d, s, a, b, static_cast<float*>(out), n);
-  else fill_as(d, s, a, b, static_cast<double*>(out), n);
+  if (type == Elem::F32)
+    fill_as(d, s, a, b, static_cast<float*>(out), n);
+  else
+    fill_as(d, s, a, b, static_cast<double*>(out), n);
 }
 
 void integers(RandomStream s, int64_t low, uint64_t range, int64_t* out, int64_t n) {

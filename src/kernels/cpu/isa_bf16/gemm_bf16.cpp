@@ -53,8 +53,8 @@ uint32_t pair_of(uint16_t low, uint16_t high) { return low | static_cast<uint32_
 
 // Two rows of 32 bf16 into 32 pairs.
 void store_pairs(__m512i low, __m512i high, uint32_t* out) {
-  const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
-                                         5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
+                                         38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
   _mm512_storeu_si512(out, _mm512_permutex2var_epi16(low, first, high));
   _mm512_storeu_si512(out + 16, _mm512_permutex2var_epi16(low, second, high));
@@ -74,14 +74,16 @@ void pack_b(GemmType, const void* b, int64_t row, int64_t col, int64_t k, int64_
         const __m512i high = p + 1 < k ? _mm512_maskz_loadu_epi16(mask, x + row) : _mm512_setzero_si512();
         store_pairs(low, high, out);
       } else {
-        for (int64_t i = 0; i < width; ++i) out[i] = pair_of(x[i * col], p + 1 < k ? x[i * col + row] : uint16_t{0});
+        for (int64_t i = 0; i < width; ++i)
+          out[i] = pair_of(x[i * col], p + 1 < k ? x[i * col + row] : uint16_t{0});
         for (int64_t i = width; i < kColumns; ++i) out[i] = 0;
       }
     }
   }
 }
 
-void pack_a(GemmType, const void* a_, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row, void* out_) {
+void pack_a(GemmType, const void* a_, int64_t row, int64_t col, int64_t m, int64_t k, int64_t out_row,
+            void* out_) {
   const auto* a = static_cast<const uint16_t*>(a_);
   auto* out = static_cast<uint32_t*>(out_);
   if (out_row > 0) {
@@ -90,7 +92,8 @@ void pack_a(GemmType, const void* a_, int64_t row, int64_t col, int64_t m, int64
         std::memcpy(out, a, static_cast<size_t>(k) * 2);
         if (k % 2) out[k / 2] = a[k - 1];
       } else {
-        for (int64_t p = 0; p < k; p += 2) out[p / 2] = pair_of(a[p * col], p + 1 < k ? a[(p + 1) * col] : uint16_t{0});
+        for (int64_t p = 0; p < k; p += 2)
+          out[p / 2] = pair_of(a[p * col], p + 1 < k ? a[(p + 1) * col] : uint16_t{0});
       }
     }
     return;
@@ -106,7 +109,8 @@ void pack_a(GemmType, const void* a_, int64_t row, int64_t col, int64_t m, int64
                           _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, high), 16));
       _mm512_storeu_si512(out, pairs);
     } else {
-      for (int64_t i = 0; i < m; ++i) out[i] = pair_of(a[i * row], p + 1 < k ? a[i * row + col] : uint16_t{0});
+      for (int64_t i = 0; i < m; ++i)
+        out[i] = pair_of(a[i * row], p + 1 < k ? a[i * row + col] : uint16_t{0});
     }
   }
 }
@@ -128,7 +132,7 @@ void store_bf16_row(GemmType type, const void* t_, void* x, int64_t n) {
 }
 
 void dots_of(GemmType, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row, int64_t ny,
-                int64_t k, void* out, int64_t out_x, int64_t out_y) {
+             int64_t k, void* out, int64_t out_x, int64_t out_y) {
   dots<Bf16, Pairs>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
 }
 
