@@ -15,10 +15,10 @@ struct BenchOptions {
   bool json = false, peer = false;
   std::string only;  // cases whose name holds this text; empty = all
   uint64_t seed = 1;
-  int pairs = 9;              // alternating measurements of ours and the peer's
-  int calls = 0;              // > 0: run each case so often and measure nothing
+  int pairs = 9;                           // alternating measurements of ours and the peer's
+  int calls = 0;                           // > 0: run each case so often and measure nothing
   std::string peer_python, peer_overhead;  // programs to run as peers; empty: no peer
-  std::string note;           // copied into each line, e.g. that the machine was busy
+  std::string note;                        // copied into each line, e.g. that the machine was busy
 
   bool wanted(const std::string& name) const { return name.find(only) != std::string::npos; }
 };
@@ -50,6 +50,7 @@ double median(std::vector<double> samples);
 // Fills value, low and high, and, where `theirs` is not empty, the peer's fields. Sample i of both was taken side by
 // side. The interval is that of the median by order statistics (ranks 2 of 9, 3 of 11, 4 of 13).
 // smaller_is_better: times, bytes; otherwise rates.
-void summarise(BenchResult& result, const std::vector<double>& ours, const std::vector<double>& theirs, bool smaller_is_better);
+void summarise(BenchResult& result, const std::vector<double>& ours, const std::vector<double>& theirs,
+               bool smaller_is_better);
 
 }  // namespace vesta::cli

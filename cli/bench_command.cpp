@@ -1,8 +1,8 @@
 // `vesta bench`: runs a bench of this program, or a bench program that lies beside it (NAME_bench).
 #include <vesta/error.h>
 
-#include <algorithm>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -38,7 +38,8 @@ std::vector<std::string> programs_in(const std::filesystem::path& folder) {
 
 int list(const std::filesystem::path& folder) {
   for (auto* bench : kBenches) std::printf("%-16s %s\n", bench->name, bench->doc);
-  for (auto& name : programs_in(folder)) std::printf("%-16s the program %s_bench\n", name.c_str(), name.c_str());
+  for (auto& name : programs_in(folder))
+    std::printf("%-16s the program %s_bench\n", name.c_str(), name.c_str());
   return 0;
 }
 

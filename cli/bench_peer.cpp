@@ -40,7 +40,8 @@ Peer::Peer(std::vector<std::string> argv) : impl_(new Impl) {
   // Read and write: opening does not wait for the other side, and the end of the child is seen by waiting for it.
   if (ok) impl_->to = open(impl_->to_path().c_str(), O_RDWR | O_CLOEXEC);
   if (ok) impl_->from = open(impl_->from_path().c_str(), O_RDWR | O_CLOEXEC);
-  VESTA_CHECK_AS(IoError, impl_->to >= 0 && impl_->from >= 0, "bench: cannot make pipes in /tmp: ", std::strerror(errno));
+  VESTA_CHECK_AS(IoError, impl_->to >= 0 && impl_->from >= 0,
+                 "bench: cannot make pipes in /tmp: ", std::strerror(errno));
   argv.push_back(impl_->to_path());
   argv.push_back(impl_->from_path());
   ProcessOptions options;
@@ -57,7 +58,8 @@ std::string Peer::ask(const std::string& line, int timeout_s) {
   std::string text = line + "\n";
   for (size_t done = 0; done < text.size();) {
     ssize_t n = write(impl_->to, text.data() + done, text.size() - done);
-    VESTA_CHECK_AS(IoError, n > 0 || errno == EINTR, "bench: cannot write to the peer: ", std::strerror(errno));
+    VESTA_CHECK_AS(IoError, n > 0 || errno == EINTR,
+                   "bench: cannot write to the peer: ", std::strerror(errno));
     if (n > 0) done += size_t(n);
   }
   for (int waited_ms = 0; waited_ms < timeout_s * 1000;) {
@@ -74,8 +76,8 @@ std::string Peer::ask(const std::string& line, int timeout_s) {
       continue;
     }
     waited_ms += 100;
-    VESTA_CHECK_AS(IoError, !impl_->child->wait(0), "bench: the peer '", impl_->name, "' ended with exit code ",
-                   impl_->child->exit_code());
+    VESTA_CHECK_AS(IoError, !impl_->child->wait(0), "bench: the peer '", impl_->name,
+                   "' ended with exit code ", impl_->child->exit_code());
   }
   throw IoError(detail::message("bench: no answer from the peer '", impl_->name, "' in ", timeout_s, " s"));
 }

@@ -1,8 +1,8 @@
 // The lines that benches print, and the statistics behind them.
 #include <vesta/version.h>
 
-#include <algorithm>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -34,11 +34,15 @@ double rounded(double v) {
 
 void add_bench_options(CLI::App& app, BenchOptions& o) {
   app.add_flag("--json", o.json, "Print JSON lines: bench, case, value, unit, peer, ratio, ...");
-  app.add_flag("--peer", o.peer, "Run the peer beside it, where the bench has one; fails where it is not set");
-  app.add_option("--peer-python", o.peer_python, "A Python with PyTorch, the peer of gpt and ops")->envname("VESTA_PEER_PYTHON");
-  app.add_option("--peer-overhead", o.peer_overhead, "The built bench/peers/overhead_libtorch.cpp, the peer of overhead")
+  app.add_flag("--peer", o.peer,
+               "Run the peer beside it, where the bench has one; fails where it is not set");
+  app.add_option("--peer-python", o.peer_python, "A Python with PyTorch, the peer of gpt and ops")
+      ->envname("VESTA_PEER_PYTHON");
+  app.add_option("--peer-overhead", o.peer_overhead,
+                 "The built bench/peers/overhead_libtorch.cpp, the peer of overhead")
       ->envname("VESTA_PEER_OVERHEAD");
-  app.add_option("--pairs", o.pairs, "Alternating measurements of ours and the peer's")->check(CLI::PositiveNumber);
+  app.add_option("--pairs", o.pairs, "Alternating measurements of ours and the peer's")
+      ->check(CLI::PositiveNumber);
   app.add_option("--only", o.only, "Only cases whose name holds this text");
   app.add_option("--seed", o.seed, "Seed of random data");
   app.add_option("--calls", o.calls, "Run each case so often, without measuring (for profilers)");
@@ -69,13 +73,15 @@ double median(std::vector<double> v) {
   return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-void summarise(BenchResult& r, const std::vector<double>& ours, const std::vector<double>& theirs, bool smaller_is_better) {
-  VESTA_CHECK(!ours.empty() && (theirs.empty() || theirs.size() == ours.size()), "bench ", r.bench, ": ", r.name, " has ",
-              ours.size(), " samples, the peer ", theirs.size());
+void summarise(BenchResult& r, const std::vector<double>& ours, const std::vector<double>& theirs,
+               bool smaller_is_better) {
+  VESTA_CHECK(!ours.empty() && (theirs.empty() || theirs.size() == ours.size()), "bench ", r.bench, ": ",
+              r.name, " has ", ours.size(), " samples, the peer ", theirs.size());
   r.value = median(ours);
   std::vector<double> spread = ours;
   if (!theirs.empty()) {
-    for (size_t i = 0; i < ours.size(); ++i) spread[i] = smaller_is_better ? theirs[i] / ours[i] : ours[i] / theirs[i];
+    for (size_t i = 0; i < ours.size(); ++i)
+      spread[i] = smaller_is_better ? theirs[i] / ours[i] : ours[i] / theirs[i];
     r.peer_value = median(theirs);
     r.ratio = median(spread);
   }
@@ -96,7 +102,8 @@ void print_result(const BenchOptions& options, const BenchResult& r) {
     std::fflush(stdout);
     return;
   }
-  nlohmann::ordered_json j = {{"bench", r.bench}, {"case", r.name}, {"value", rounded(r.value)}, {"unit", r.unit}};
+  nlohmann::ordered_json j = {
+      {"bench", r.bench}, {"case", r.name}, {"value", rounded(r.value)}, {"unit", r.unit}};
   for (const char* absent : {"peer", "peer_value", "ratio"}) j[absent] = nullptr;
   if (peer) {
     j["peer"] = r.peer;
@@ -111,7 +118,8 @@ void print_result(const BenchOptions& options, const BenchResult& r) {
     j["of_ceiling"] = rounded(r.of_ceiling);
   }
   j["seed"] = options.seed;
-  j["machine"] = detail::message(cpu_isa_name(cpu_isa()), " ", num_threads(), "t of ", std::thread::hardware_concurrency());
+  j["machine"] = detail::message(cpu_isa_name(cpu_isa()), " ", num_threads(), "t of ",
+                                 std::thread::hardware_concurrency());
   j["commit"] = commit();
   if (!options.note.empty()) j["note"] = options.note;
   std::puts(j.dump().c_str());

@@ -3,8 +3,8 @@
 // its learning rate; both draw their batches from the same text inside the timed steps. Without a peer, ours alone.
 #include <unistd.h>
 
-#include <chrono>
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -12,10 +12,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "../../examples/gpt/corpus.h"
-#include "../../examples/gpt/model.h"
 #include "bench.h"
 #include "bench_peer.h"
+#include "gpt/corpus.h"
+#include "gpt/model.h"
 #include "vesta/error.h"
 #include "vesta/ops.h"
 #include "vesta/optim.h"
@@ -56,7 +56,8 @@ double peak_bytes() {
 class Training {
  public:
   explicit Training(const gpt::Config& config)
-      : model_(config), optimizer_(model_->parameters(), optim::AdamWOptions(1e-3).betas({0.9, 0.95}).weight_decay(0.1)) {}
+      : model_(config),
+        optimizer_(model_->parameters(), optim::AdamWOptions(1e-3).betas({0.9, 0.95}).weight_decay(0.1)) {}
   Tensor step(const Tensor& x, const Tensor& y) {
     Tensor loss = model_->loss(x, y);
     optimizer_.zero_grad();
@@ -79,7 +80,8 @@ class Training {
 };
 
 // The curves from equal weights and batches: the greatest difference of the losses, in nats.
-void compare_losses(const Options& o, const gpt::Corpus& corpus, const gpt::Config& c, cli::Peer& peer, const std::string& name) {
+void compare_losses(const Options& o, const gpt::Corpus& corpus, const gpt::Config& c, cli::Peer& peer,
+                    const std::string& name) {
   TemporaryFile weights, batches;
   Training training(c);
   training.write_weights(weights.name);
@@ -95,33 +97,42 @@ void compare_losses(const Options& o, const gpt::Corpus& corpus, const gpt::Conf
     ours.push_back(training.step(x, y).item<double>());
   }
   VESTA_CHECK_AS(IoError, out.flush(), "bench gpt: cannot write ", batches.name);
-  json answer = json::parse(peer.ask(json{{"do", "losses"}, {"weights", weights.name}, {"batches", batches.name}}.dump(), 600));
+  json answer = json::parse(
+      peer.ask(json{{"do", "losses"}, {"weights", weights.name}, {"batches", batches.name}}.dump(), 600));
   auto theirs = answer.at("losses").get<std::vector<double>>();
-  VESTA_CHECK(theirs.size() == ours.size(), "bench gpt: the peer trained ", theirs.size(), " steps instead of ", ours.size());
+  VESTA_CHECK(theirs.size() == ours.size(), "bench gpt: the peer trained ", theirs.size(),
+              " steps instead of ", ours.size());
   double worst = 0;
   for (size_t i = 0; i < ours.size(); ++i) {
     double difference = std::abs(ours[i] - theirs[i]);
     if (!(difference <= worst)) worst = difference;  // also where one is not a number
   }
   Options noted = o;
-  noted.note = detail::message(o.note.empty() ? "" : o.note + "; ", o.loss_steps, " steps; first loss ", ours.front(), " and pytorch ",
-                               theirs.front(), ", last ", ours.back(), " and ", theirs.back());
-  cli::print_result(noted, {.bench = "gpt", .name = name, .value = worst, .unit = "nats", .low = worst, .high = worst});
+  noted.note =
+      detail::message(o.note.empty() ? "" : o.note + "; ", o.loss_steps, " steps; first loss ", ours.front(),
+                      " and pytorch ", theirs.front(), ", last ", ours.back(), " and ", theirs.back());
+  cli::print_result(
+      noted, {.bench = "gpt", .name = name, .value = worst, .unit = "nats", .low = worst, .high = worst});
 }
 
 void run_size(const Options& o, const gpt::Corpus& corpus, const gpt::Config& c) {
-  std::string speed = c.size + " train eager", memory = c.size + " peak memory", losses = c.size + " loss difference";
-  bool wants_speed = o.wanted(speed), wants_memory = o.wanted(memory), wants_losses = o.wanted(losses) && !o.peer_python.empty();
+  std::string speed = c.size + " train eager", memory = c.size + " peak memory",
+              losses = c.size + " loss difference";
+  bool wants_speed = o.wanted(speed), wants_memory = o.wanted(memory),
+       wants_losses = o.wanted(losses) && !o.peer_python.empty();
   if (!wants_speed && !wants_memory && !wants_losses) return;
   manual_seed(o.seed);
   std::unique_ptr<cli::Peer> peer;
   std::string peer_name;
   if (!o.peer_python.empty()) {
-    peer = std::make_unique<cli::Peer>(std::vector<std::string>{o.peer_python, VESTA_BENCH_PEERS "/gpt_torch.py", "--text", o.text, "--size",
-                                                                c.size, "--threads", std::to_string(num_threads()), "--serve"});
+    peer = std::make_unique<cli::Peer>(
+        std::vector<std::string>{o.peer_python, VESTA_BENCH_PEERS "/gpt_torch.py", "--text", o.text, "--size",
+                                 c.size, "--threads", std::to_string(num_threads()), "--serve"});
     peer_name = "pytorch " + json::parse(peer->ask(R"({"do": "about"})")).at("version").get<std::string>();
   }
-  auto theirs_of = [&](int n) { return json::parse(peer->ask(json{{"do", "steps"}, {"n", n}}.dump(), 600)).at("seconds").get<double>(); };
+  auto theirs_of = [&](int n) {
+    return json::parse(peer->ask(json{{"do", "steps"}, {"n", n}}.dump(), 600)).at("seconds").get<double>();
+  };
 
   if (wants_speed || wants_memory) {
     Training training(c);
@@ -155,7 +166,8 @@ void run_size(const Options& o, const gpt::Corpus& corpus, const gpt::Config& c)
     if (wants_memory) {
       BenchResult r{.bench = "gpt", .name = memory, .unit = "MB", .peer = peer_name};
       std::vector<double> their_peak;
-      if (peer) their_peak.push_back(json::parse(peer->ask(R"({"do": "peak"})")).at("bytes").get<double>() / 1e6);
+      if (peer)
+        their_peak.push_back(json::parse(peer->ask(R"({"do": "peak"})")).at("bytes").get<double>() / 1e6);
       cli::summarise(r, {peak_bytes() / 1e6}, their_peak, true);
       cli::print_result(o, r);
     }
@@ -170,11 +182,14 @@ int main(int argc, char** argv) {
   CLI::App app{"GPT training: speed, memory and losses beside PyTorch", "gpt_bench"};
   cli::add_bench_options(app, o);
   app.add_option("--text", o.text, "The corpus");
-  app.add_option("--loss-steps", o.loss_steps, "Steps over which losses are compared")->check(CLI::PositiveNumber);
-  app.add_option("--steps", o.steps, "Steps in one measurement; 0: about half a second")->check(CLI::NonNegativeNumber);
+  app.add_option("--loss-steps", o.loss_steps, "Steps over which losses are compared")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--steps", o.steps, "Steps in one measurement; 0: about half a second")
+      ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   try {
-    VESTA_CHECK(!o.peer || !o.peer_python.empty(), "bench gpt: --peer needs --peer-python or VESTA_PEER_PYTHON, a Python with PyTorch");
+    VESTA_CHECK(!o.peer || !o.peer_python.empty(),
+                "bench gpt: --peer needs --peer-python or VESTA_PEER_PYTHON, a Python with PyTorch");
     // small first: its peak must not hold what another size left behind.
     for (const char* size : {"small", "nano"}) {
       gpt::Config config = gpt::Config::named(size);

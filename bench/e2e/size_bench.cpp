@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -21,7 +21,8 @@ using namespace vesta;
 using cli::BenchResult;
 
 const std::string kSource = VESTA_BENCH_SOURCE;
-constexpr double kMaxBytes = 8e6, kMaxStartMs = 20, kMaxClientS = 2, kMaxColdS = 600;  // the project's limits, as ceilings
+constexpr double kMaxBytes = 8e6, kMaxStartMs = 20, kMaxClientS = 2,
+                 kMaxColdS = 600;  // the project's limits, as ceilings
 
 // Seconds that a command takes. IoError with its output where it fails.
 double run(const std::vector<std::string>& argv, const std::vector<std::string>& env = {}) {
@@ -38,7 +39,8 @@ double run(const std::vector<std::string>& argv, const std::vector<std::string>&
   VESTA_CHECK_AS(IoError, child.ok(), "bench size: cannot start '", argv[0], "': ", child.error());
   child->wait();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  VESTA_CHECK_AS(IoError, child->exit_code() == 0, "bench size: '", argv[0], "' ended with ", child->exit_code(), "; its output is in ", log);
+  VESTA_CHECK_AS(IoError, child->exit_code() == 0, "bench size: '", argv[0], "' ended with ",
+                 child->exit_code(), "; its output is in ", log);
   unlink(log.c_str());
   return seconds;
 }
@@ -50,7 +52,8 @@ struct Folder {
 };
 
 // of_ceiling is the share of the limit that is used: below 1 is within it.
-void report(const cli::BenchOptions& o, const char* name, const char* unit, double limit, const std::vector<double>& values) {
+void report(const cli::BenchOptions& o, const char* name, const char* unit, double limit,
+            const std::vector<double>& values) {
   BenchResult r{.bench = "size", .name = name, .unit = unit};
   cli::summarise(r, values, {}, true);
   r.ceiling = limit;
@@ -65,11 +68,12 @@ void static_program(const cli::BenchOptions& o, const Folder& folder) {
   std::string build = kSource + "/build/embedded", program = folder.name + "/mlp";
   run({"cmake", "-S", kSource, "--preset", "embedded", "-DVESTA_BUILD_TESTS=OFF"});
   run({"cmake", "--build", build, "--target", "vesta"});
-  run({VESTA_BENCH_CXX, "-std=c++20", "-Os", "-ffunction-sections", "-fdata-sections", "-static", "-s", "-Wl,--gc-sections", "-I",
-       kSource + "/include", "-I", build + "/gen/include", kSource + "/bench/size/mlp.cpp", build + "/lib/libvesta.a", "-pthread", "-o", program});
+  run({VESTA_BENCH_CXX, "-std=c++20", "-Os", "-ffunction-sections", "-fdata-sections", "-static", "-s",
+       "-Wl,--gc-sections", "-I", kSource + "/include", "-I", build + "/gen/include",
+       kSource + "/bench/size/mlp.cpp", build + "/lib/libvesta.a", "-pthread", "-o", program});
   run({program});  // trains; fails where it does not learn
   if (bytes) {
-    struct stat info{};
+    struct stat info {};
     VESTA_CHECK_AS(IoError, stat(program.c_str(), &info) == 0, "bench size: cannot read ", program);
     report(o, "static_mlp_bytes", "bytes", kMaxBytes, {double(info.st_size)});
   }
@@ -95,15 +99,18 @@ int main(int argc, char** argv) {
     if (o.wanted("client_compile_s")) {
       std::vector<double> seconds;
       for (int i = 0; i < 5; ++i)
-        seconds.push_back(run({VESTA_BENCH_CXX, "-std=c++20", "-O2", "-c", "-I", kSource + "/include", "-I", VESTA_BENCH_BUILD "/gen/include",
-                               kSource + "/bench/size/client.cpp", "-o", folder.name + "/client.o"}));
+        seconds.push_back(run({VESTA_BENCH_CXX, "-std=c++20", "-O2", "-c", "-I", kSource + "/include", "-I",
+                               VESTA_BENCH_BUILD "/gen/include", kSource + "/bench/size/client.cpp", "-o",
+                               folder.name + "/client.o"}));
       report(o, "client_compile_s", "s", kMaxClientS, seconds);
     }
     if (cold && o.wanted("cold_build_s")) {
       std::string build = folder.name + "/build";
       std::vector<std::string> no_cache = {"CCACHE_DISABLE=1"};
-      double seconds = run({"cmake", "-S", kSource, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DVESTA_BUILD_TESTS=OFF",
-                            "-DVESTA_BUILD_BENCH=OFF", "-DVESTA_BUILD_EXAMPLES=OFF"}, no_cache);
+      double seconds =
+          run({"cmake", "-S", kSource, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+               "-DVESTA_BUILD_TESTS=OFF", "-DVESTA_BUILD_BENCH=OFF", "-DVESTA_BUILD_EXAMPLES=OFF"},
+              no_cache);
       seconds += run({"cmake", "--build", build, "-j", "2"}, no_cache);
       report(o, "cold_build_s", "s", kMaxColdS, {seconds});
     }

@@ -16,7 +16,8 @@ void measure(const char* name, int calls, int ops, F f) {
   for (int batch = 0; batch < 15; ++batch) {
     auto start = Clock::now();
     for (int i = 0; i < calls; ++i) f();
-    best = std::min(best, std::chrono::duration<double, std::nano>(Clock::now() - start).count() / (double(calls) * ops));
+    best = std::min(
+        best, std::chrono::duration<double, std::nano>(Clock::now() - start).count() / (double(calls) * ops));
   }
   std::printf("%s %.1f\n", name, best);
 }

@@ -43,29 +43,89 @@ struct Case {
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
-      {"add/64x64", {{{64, 64}}, {{64, 64}}}, [](const Tensors& x) { return x[0] + x[1]; }, "x[0] + x[1]", "f32 fwd"},
-      {"add/1024x1024", {{{1024, 1024}}, {{1024, 1024}}}, [](const Tensors& x) { return x[0] + x[1]; }, "x[0] + x[1]", "f32 bf16 fwd"},
-      {"add_row/1024x1024", {{{1024, 1024}}, {{1024}}}, [](const Tensors& x) { return x[0] + x[1]; }, "x[0] + x[1]"},
-      {"mul/1024x1024", {{{1024, 1024}}, {{1024, 1024}}}, [](const Tensors& x) { return x[0] * x[1]; }, "x[0] * x[1]", "f32 fwd bwd"},
+      {"add/64x64",
+       {{{64, 64}}, {{64, 64}}},
+       [](const Tensors& x) { return x[0] + x[1]; },
+       "x[0] + x[1]",
+       "f32 fwd"},
+      {"add/1024x1024",
+       {{{1024, 1024}}, {{1024, 1024}}},
+       [](const Tensors& x) { return x[0] + x[1]; },
+       "x[0] + x[1]",
+       "f32 bf16 fwd"},
+      {"add_row/1024x1024",
+       {{{1024, 1024}}, {{1024}}},
+       [](const Tensors& x) { return x[0] + x[1]; },
+       "x[0] + x[1]"},
+      {"mul/1024x1024",
+       {{{1024, 1024}}, {{1024, 1024}}},
+       [](const Tensors& x) { return x[0] * x[1]; },
+       "x[0] * x[1]",
+       "f32 fwd bwd"},
       {"exp/1024x1024", {{{1024, 1024}}}, [](const Tensors& x) { return x[0].exp(); }, "x[0].exp()"},
-      {"tanh/1024x1024", {{{1024, 1024}}}, [](const Tensors& x) { return x[0].tanh(); }, "x[0].tanh()", "f32 fwd"},
-      {"gelu/2048x1536", {{{2048, 1536}}}, [](const Tensors& x) { return gelu(x[0], "tanh"); }, "F.gelu(x[0], approximate='tanh')"},
-      {"transpose_copy/2048x2048", {{{2048, 2048}}}, [](const Tensors& x) { return x[0].t().contiguous(); }, "x[0].t().contiguous()", "f32 fwd"},
-      {"sum/4096x1024", {{{4096, 1024}}}, [](const Tensors& x) { return x[0].sum(); }, "x[0].sum()", "f32 bf16 fwd"},
-      {"sum_rows/4096x1024", {{{4096, 1024}}}, [](const Tensors& x) { return x[0].sum({-1}); }, "x[0].sum(-1)", "f32 fwd"},
-      {"sum_columns/4096x1024", {{{4096, 1024}}}, [](const Tensors& x) { return x[0].sum({0}); }, "x[0].sum(0)", "f32 fwd"},
-      {"amax_rows/4096x1024", {{{4096, 1024}}}, [](const Tensors& x) { return x[0].amax({-1}); }, "x[0].amax(-1)", "f32 fwd"},
-      {"softmax/64x64", {{{64, 64}}}, [](const Tensors& x) { return x[0].softmax(-1); }, "x[0].softmax(-1)", "f32 fwd"},
-      {"softmax/4096x1024", {{{4096, 1024}}}, [](const Tensors& x) { return x[0].softmax(-1); }, "x[0].softmax(-1)"},
-      {"layer_norm/2048x384", {{{2048, 384}}, {{384}}, {{384}}}, [](const Tensors& x) { return layer_norm(x[0], {384}, x[1], x[2]); },
+      {"tanh/1024x1024",
+       {{{1024, 1024}}},
+       [](const Tensors& x) { return x[0].tanh(); },
+       "x[0].tanh()",
+       "f32 fwd"},
+      {"gelu/2048x1536",
+       {{{2048, 1536}}},
+       [](const Tensors& x) { return gelu(x[0], "tanh"); },
+       "F.gelu(x[0], approximate='tanh')"},
+      {"transpose_copy/2048x2048",
+       {{{2048, 2048}}},
+       [](const Tensors& x) { return x[0].t().contiguous(); },
+       "x[0].t().contiguous()",
+       "f32 fwd"},
+      {"sum/4096x1024",
+       {{{4096, 1024}}},
+       [](const Tensors& x) { return x[0].sum(); },
+       "x[0].sum()",
+       "f32 bf16 fwd"},
+      {"sum_rows/4096x1024",
+       {{{4096, 1024}}},
+       [](const Tensors& x) { return x[0].sum({-1}); },
+       "x[0].sum(-1)",
+       "f32 fwd"},
+      {"sum_columns/4096x1024",
+       {{{4096, 1024}}},
+       [](const Tensors& x) { return x[0].sum({0}); },
+       "x[0].sum(0)",
+       "f32 fwd"},
+      {"amax_rows/4096x1024",
+       {{{4096, 1024}}},
+       [](const Tensors& x) { return x[0].amax({-1}); },
+       "x[0].amax(-1)",
+       "f32 fwd"},
+      {"softmax/64x64",
+       {{{64, 64}}},
+       [](const Tensors& x) { return x[0].softmax(-1); },
+       "x[0].softmax(-1)",
+       "f32 fwd"},
+      {"softmax/4096x1024",
+       {{{4096, 1024}}},
+       [](const Tensors& x) { return x[0].softmax(-1); },
+       "x[0].softmax(-1)"},
+      {"layer_norm/2048x384",
+       {{{2048, 384}}, {{384}}, {{384}}},
+       [](const Tensors& x) { return layer_norm(x[0], {384}, x[1], x[2]); },
        "F.layer_norm(x[0], (384,), x[1], x[2])"},
-      {"cross_entropy/2048x256", {{{2048, 256}}, {{2048}, 256}}, [](const Tensors& x) { return cross_entropy_loss(x[0], x[1]); },
+      {"cross_entropy/2048x256",
+       {{{2048, 256}}, {{2048}, 256}},
+       [](const Tensors& x) { return cross_entropy_loss(x[0], x[1]); },
        "F.cross_entropy(x[0], x[1])"},
-      {"embedding/2048x384", {{{256, 384}}, {{2048}, 256}}, [](const Tensors& x) { return embedding(x[0], x[1]); }, "F.embedding(x[1], x[0])",
-       "f32 fwd bwd", false},
-      {"sdpa_causal/8x6x256x64", {{{8, 6, 256, 64}}, {{8, 6, 256, 64}}, {{8, 6, 256, 64}}},
+      {"embedding/2048x384",
+       {{{256, 384}}, {{2048}, 256}},
+       [](const Tensors& x) { return embedding(x[0], x[1]); },
+       "F.embedding(x[1], x[0])",
+       "f32 fwd bwd",
+       false},
+      {"sdpa_causal/8x6x256x64",
+       {{{8, 6, 256, 64}}, {{8, 6, 256, 64}}, {{8, 6, 256, 64}}},
        [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], {}, 0.0, true); },
-       "F.scaled_dot_product_attention(x[0], x[1], x[2], is_causal=True)", "f32 fwd bwd", false},
+       "F.scaled_dot_product_attention(x[0], x[1], x[2], is_causal=True)",
+       "f32 fwd bwd",
+       false},
   };
   return all;
 }
@@ -96,7 +156,8 @@ double copy_us(double bytes) {
           std::memcpy(to.data(), from.data(), share);
           asm volatile("" : : "r"(to.data()) : "memory");
         }
-        best = std::min(best, std::chrono::duration<double, std::micro>(Clock::now() - start).count() / rounds);
+        best =
+            std::min(best, std::chrono::duration<double, std::micro>(Clock::now() - start).count() / rounds);
       }
       us[k] = best;
     });
@@ -115,11 +176,15 @@ double sample(const std::function<void()>& body, int calls) {
   return best;
 }
 
-void run_case(const BenchOptions& o, Peer* peer, const Case& c, ScalarType dtype, const char* dtype_name, bool backward) {
+void run_case(const BenchOptions& o, Peer* peer, const Case& c, ScalarType dtype, const char* dtype_name,
+              bool backward) {
   std::string name = c.name + "/" + dtype_name + (backward ? "/bwd" : "/fwd");
   if (!o.wanted(name)) return;
   Tensors inputs, wanted;
-  nlohmann::json request = {{"name", name}, {"dtype", dtype == kFloat ? "float32" : "bfloat16"}, {"expr", c.python}, {"bwd", backward}};
+  nlohmann::json request = {{"name", name},
+                            {"dtype", dtype == kFloat ? "float32" : "bfloat16"},
+                            {"expr", c.python},
+                            {"bwd", backward}};
   for (auto& in : c.inputs) {
     Tensor t = in.high > 0 ? randint(0, in.high, in.shape, TensorOptions(kLong)) : randn(in.shape).to(dtype);
     if (backward && in.high == 0) wanted.push_back(t.requires_grad_());
@@ -138,7 +203,9 @@ void run_case(const BenchOptions& o, Peer* peer, const Case& c, ScalarType dtype
   request["calls"] = calls;
   std::vector<double> ours, theirs;
   for (int pair = 0; pair < o.pairs; ++pair) {
-    auto ask = [&] { theirs.push_back(nlohmann::json::parse(peer->ask(request.dump())).at("us").get<double>()); };
+    auto ask = [&] {
+      theirs.push_back(nlohmann::json::parse(peer->ask(request.dump())).at("us").get<double>());
+    };
     if (peer && pair % 2) ask();
     usleep(5000);  // the other side's threads go to sleep
     ours.push_back(sample(body, calls));
@@ -157,11 +224,13 @@ void run_case(const BenchOptions& o, Peer* peer, const Case& c, ScalarType dtype
 }
 
 int run(const BenchOptions& o) {
-  VESTA_CHECK(!o.peer || !o.peer_python.empty(), "bench ops: --peer needs --peer-python or VESTA_PEER_PYTHON, a Python with PyTorch");
+  VESTA_CHECK(!o.peer || !o.peer_python.empty(),
+              "bench ops: --peer needs --peer-python or VESTA_PEER_PYTHON, a Python with PyTorch");
   manual_seed(o.seed);
   std::unique_ptr<Peer> peer;
   if (!o.peer_python.empty() && o.calls == 0)
-    peer = std::make_unique<Peer>(std::vector<std::string>{o.peer_python, VESTA_BENCH_PEERS "/ops_torch.py", std::to_string(num_threads())});
+    peer = std::make_unique<Peer>(std::vector<std::string>{o.peer_python, VESTA_BENCH_PEERS "/ops_torch.py",
+                                                           std::to_string(num_threads())});
   for (auto& c : cases()) {
     std::string kinds = c.kinds;
     for (auto [dtype, text] : {std::pair(kFloat, "f32"), std::pair(kBFloat16, "bf16")})
@@ -175,6 +244,7 @@ int run(const BenchOptions& o) {
 }  // namespace
 
 extern const Bench ops_bench;
-const Bench ops_bench = {"ops", "single operators, forward and backward, against PyTorch with --peer and a copy's bandwidth", run};
+const Bench ops_bench = {
+    "ops", "single operators, forward and backward, against PyTorch with --peer and a copy's bandwidth", run};
 
 }  // namespace vesta::cli

@@ -29,8 +29,8 @@ constexpr int kChain = 50;
 
 struct Case {
   const char* name;
-  int calls;  // in a batch, about a millisecond
-  int ops;    // that a call counts as
+  int calls;                     // in a batch, about a millisecond
+  int ops;                       // that a call counts as
   std::function<void(int)> run;  // so many calls; the loop is inside, so that this indirection costs nothing
 };
 
@@ -39,38 +39,38 @@ std::vector<Case> make_cases() {
   Tensor x = ones({4}).requires_grad_(), y = ones({4}).requires_grad_();
   std::vector<Case> cases;
   cases.push_back({"add_no_grad", 10000, 1, [=](int n) {
-    NoGradGuard no_grad;
-    for (int i = 0; i < n; ++i) Tensor r = a + b;
-  }});
+                     NoGradGuard no_grad;
+                     for (int i = 0; i < n; ++i) Tensor r = a + b;
+                   }});
   cases.push_back({"add_grad", 10000, 1, [=](int n) {
-    for (int i = 0; i < n; ++i) Tensor r = x + y;
-  }});
+                     for (int i = 0; i < n; ++i) Tensor r = x + y;
+                   }});
   cases.push_back({"mul_grad", 10000, 1, [=](int n) {
-    for (int i = 0; i < n; ++i) Tensor r = x * y;
-  }});
+                     for (int i = 0; i < n; ++i) Tensor r = x * y;
+                   }});
   cases.push_back({"view", 10000, 1, [=](int n) {
-    for (int i = 0; i < n; ++i) Tensor r = m.view({16});
-  }});
+                     for (int i = 0; i < n; ++i) Tensor r = m.view({16});
+                   }});
   // A chain of multiplications: recorded, differentiated and freed.
   cases.push_back({"fwd_bwd", 100, kChain, [=, seed = ones({4})](int n) {
-    for (int i = 0; i < n; ++i) {
-      Tensor t = x;
-      for (int k = 0; k < kChain; ++k) t = t * y;
-      Tensor g = autograd::grad({t}, {x}, {seed})[0];
-    }
-  }});
+                     for (int i = 0; i < n; ++i) {
+                       Tensor t = x;
+                       for (int k = 0; k < kChain; ++k) t = t * y;
+                       Tensor g = autograd::grad({t}, {x}, {seed})[0];
+                     }
+                   }});
   nn::Sequential net(nn::Linear(32, 64), nn::ReLU(), nn::Linear(64, 1));
   auto adam = std::make_unique<optim::Adam>(net->parameters(), optim::AdamOptions(1e-3));
   Tensor in = randn({16, 32}), out = randn({16, 1});
   // std::function wants to be copyable: the optimiser lives as long as the program.
   cases.push_back({"mlp_step", 100, 1, [=, opt = adam.release()](int n) mutable {
-    for (int i = 0; i < n; ++i) {
-      opt->zero_grad();
-      Tensor loss = mse_loss(net->forward(in), out);
-      loss.backward();
-      opt->step();
-    }
-  }});
+                     for (int i = 0; i < n; ++i) {
+                       opt->zero_grad();
+                       Tensor loss = mse_loss(net->forward(in), out);
+                       loss.backward();
+                       opt->step();
+                     }
+                   }});
   return cases;
 }
 
@@ -82,7 +82,8 @@ double measure(const Case& c) {
   for (int b = 0; b < kBatches; ++b) {
     auto start = Clock::now();
     c.run(c.calls);
-    ns.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count() / (double(c.calls) * c.ops));
+    ns.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count() /
+                 (double(c.calls) * c.ops));
   }
   return *std::min_element(ns.begin(), ns.end());
 }
@@ -125,8 +126,10 @@ double count(const char* name, int calls) {
   std::string file = scratch_file(), log = scratch_file();
   char self[4096];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  bool ok = n > 0 && run_quietly({"valgrind", "--tool=callgrind", "--callgrind-out-file=" + file, std::string(self, size_t(n)),
-                                  "bench", "overhead", "--only", name, "--calls", std::to_string(calls)}, log);
+  bool ok = n > 0 && run_quietly({"valgrind", "--tool=callgrind", "--callgrind-out-file=" + file,
+                                  std::string(self, size_t(n)), "bench", "overhead", "--only", name,
+                                  "--calls", std::to_string(calls)},
+                                 log);
   double total = -1;
   std::ifstream in(file);
   for (std::string line; ok && std::getline(in, line);)
@@ -138,7 +141,8 @@ double count(const char* name, int calls) {
 
 int run(const BenchOptions& o) {
   VESTA_CHECK(!o.peer || !o.peer_overhead.empty(),
-              "bench overhead: --peer needs --peer-overhead or VESTA_PEER_OVERHEAD, the built bench/peers/overhead_libtorch.cpp");
+              "bench overhead: --peer needs --peer-overhead or VESTA_PEER_OVERHEAD, the built "
+              "bench/peers/overhead_libtorch.cpp");
   manual_seed(o.seed);
   auto cases = make_cases();
   std::erase_if(cases, [&](const Case& c) { return !o.wanted(c.name); });
@@ -166,7 +170,8 @@ int run(const BenchOptions& o) {
     double base = count(c.name, few), all = count(c.name, many);
     if (base < 0 || all < 0) break;
     double each = (all - base) / (double(many - few) * c.ops);
-    print_result(o, {.bench = "overhead", .name = c.name, .value = each, .unit = "insns", .low = each, .high = each});
+    print_result(
+        o, {.bench = "overhead", .name = c.name, .value = each, .unit = "insns", .low = each, .high = each});
   }
   return 0;
 }
@@ -174,6 +179,7 @@ int run(const BenchOptions& o) {
 }  // namespace
 
 extern const Bench overhead_bench;
-const Bench overhead_bench = {"overhead", "cost of a call on 4 floats and of a tiny training step; --peer: libtorch", run};
+const Bench overhead_bench = {
+    "overhead", "cost of a call on 4 floats and of a tiny training step; --peer: libtorch", run};
 
 }  // namespace vesta::cli
