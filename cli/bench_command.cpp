@@ -1,28 +1,23 @@
 // `vesta bench`: runs a bench of this program, or a bench program that lies beside it (NAME_bench).
 #include <vesta/error.h>
-#include <vesta/version.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <thread>
 
-#include "base/cpu_isa.h"
 #include "base/process.h"
-#include "base/thread_pool.h"
 #include "bench.h"
 #include "commands.h"
 
 namespace vesta::cli {
 
-extern const Bench overhead_bench;
+extern const Bench overhead_bench, ops_bench;
 
 namespace {
 
-const Bench* const kBenches[] = {&overhead_bench};
+const Bench* const kBenches[] = {&overhead_bench, &ops_bench};
 
 std::filesystem::path folder_of(const char* program) {
   std::error_code error;
@@ -51,9 +46,8 @@ int list(const std::filesystem::path& folder) {
 int run_program(const std::filesystem::path& path, const BenchOptions& o) {
   std::fflush(stdout);
   ProcessOptions options;
-  options.argv = {path.string()};
-  if (o.json) options.argv.push_back("--json");
-  if (o.peer) options.argv.push_back("--peer");
+  options.argv = bench_arguments(o);
+  options.argv.insert(options.argv.begin(), path.string());
   options.own_group = false;  // ^C reaches it
   auto child = Process::start(options);
   VESTA_CHECK_AS(IoError, child.ok(), "bench: cannot start '", path.string(), "': ", child.error());
@@ -72,34 +66,12 @@ int run(const std::string& name, const BenchOptions& o, const std::filesystem::p
 
 }  // namespace
 
-void print_result(const BenchOptions& options, const BenchResult& r) {
-  if (!options.json) {
-    std::printf("%s %-24s %10.1f %s  [%.1f, %.1f]\n", r.bench, r.name.c_str(), r.value, r.unit, r.low,
-                r.high);
-    return;
-  }
-  nlohmann::ordered_json j = {{"bench", r.bench}, {"case", r.name}, {"value", r.value}, {"unit", r.unit}};
-  for (const char* absent : {"peer", "peer_value", "ratio"}) j[absent] = nullptr;
-  j["lo"] = r.low;
-  j["hi"] = r.high;
-  j["ceiling"] = nullptr;
-  j["of_ceiling"] = nullptr;
-  j["seed"] = options.seed;
-  j["machine"] = detail::message(cpu_isa_name(cpu_isa()), " ", num_threads(), "t of ",
-                                 std::thread::hardware_concurrency());
-  j["commit"] = commit();
-  std::puts(j.dump().c_str());
-}
-
 void add_bench(CLI::App& app, const char* program, Action& action) {
   auto* command = app.add_subcommand("bench", "Run a bench; without a name, list them");
   auto name = std::make_shared<std::string>();
   auto o = std::make_shared<BenchOptions>();
   command->add_option("NAME", *name, "The bench");
-  command->add_flag("--json", o->json, "Print JSON lines: bench, case, value, unit, peer, ratio, ...");
-  command->add_flag("--peer", o->peer, "Run the peer beside it, where the bench has one");
-  command->add_option("--only", o->only, "Only cases whose name holds this text");
-  command->add_option("--seed", o->seed, "Seed of random data");
+  add_bench_options(*command, *o);
   command->callback([&action, name, o, program] {
     action = [name, o, program] { return run(*name, *o, folder_of(program)); };
   });

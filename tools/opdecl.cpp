@@ -374,7 +374,9 @@ int run(int argc, char** argv) {
     write_if_changed(dir + "/ops_" + f.name + ".cpp", bodies.str());
   }
   std::ostringstream ops;
-  ops << header << "#pragma once\n#include \"vesta/random.h\"\n#include \"vesta/tensor.h\"\n\nnamespace vesta {\n\n" << functions.str() << "\n";
+  ops << header
+      << "#pragma once\n#include \"vesta/random.h\"\n#include \"vesta/tensor.h\"\n\nnamespace vesta {\n\n"
+      << functions.str() << "\n";
   for (auto& [module, text] : modules)
     ops << "namespace " << module << " {\n" << text.str() << "}  // namespace " << module << "\n\n";
   ops << "}  // namespace vesta\n";

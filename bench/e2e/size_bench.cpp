@@ -1,0 +1,123 @@
+// How big and how slow to build: bytes of a static, stripped program that trains an MLP (bench/size/mlp.cpp, linked with
+// the library of the preset `embedded`), its time from start to a first result, seconds to compile a client of 20 lines
+// with this build's headers, and, with --cold, seconds of a whole build without a compiler cache. Needs the source tree.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/process.h"
+#include "bench.h"
+#include "vesta/error.h"
+
+namespace {
+
+using namespace vesta;
+using cli::BenchResult;
+
+const std::string kSource = VESTA_BENCH_SOURCE;
+constexpr double kMaxBytes = 8e6, kMaxStartMs = 20, kMaxClientS = 2,
+                 kMaxColdS = 600;  // the project's limits, as ceilings
+
+// Seconds that a command takes. IoError with its output where it fails.
+double run(const std::vector<std::string>& argv, const std::vector<std::string>& env = {}) {
+  std::string log = "/tmp/vesta_size_bench_XXXXXX";
+  int fd = mkstemp(log.data());
+  VESTA_CHECK_AS(IoError, fd >= 0, "bench size: cannot make a file in /tmp");
+  close(fd);
+  ProcessOptions p;
+  p.argv = argv;
+  p.env = env;
+  p.stdout_path = p.stderr_path = log;
+  auto start = std::chrono::steady_clock::now();
+  auto child = Process::start(p);
+  VESTA_CHECK_AS(IoError, child.ok(), "bench size: cannot start '", argv[0], "': ", child.error());
+  child->wait();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  VESTA_CHECK_AS(IoError, child->exit_code() == 0, "bench size: '", argv[0], "' ended with ",
+                 child->exit_code(), "; its output is in ", log);
+  unlink(log.c_str());
+  return seconds;
+}
+
+struct Folder {
+  Folder() { VESTA_CHECK_AS(IoError, mkdtemp(name.data()), "bench size: cannot make a folder in /tmp"); }
+  ~Folder() { std::system(("rm -rf '" + name + "'").c_str()); }
+  std::string name = "/tmp/vesta_size_XXXXXX";
+};
+
+// of_ceiling is the share of the limit that is used: below 1 is within it.
+void report(const cli::BenchOptions& o, const char* name, const char* unit, double limit,
+            const std::vector<double>& values) {
+  BenchResult r{.bench = "size", .name = name, .unit = unit};
+  cli::summarise(r, values, {}, true);
+  r.ceiling = limit;
+  r.of_ceiling = r.value / limit;
+  cli::print_result(o, r);
+}
+
+// Builds the program without the embedded library's build being part of any figure.
+void static_program(const cli::BenchOptions& o, const Folder& folder) {
+  bool bytes = o.wanted("static_mlp_bytes"), start = o.wanted("start_ms");
+  if (!bytes && !start) return;
+  std::string build = kSource + "/build/embedded", program = folder.name + "/mlp";
+  run({"cmake", "-S", kSource, "--preset", "embedded", "-DVESTA_BUILD_TESTS=OFF"});
+  run({"cmake", "--build", build, "--target", "vesta"});
+  run({VESTA_BENCH_CXX, "-std=c++20", "-Os", "-ffunction-sections", "-fdata-sections", "-static", "-s",
+       "-Wl,--gc-sections", "-I", kSource + "/include", "-I", build + "/gen/include",
+       kSource + "/bench/size/mlp.cpp", build + "/lib/libvesta.a", "-pthread", "-o", program});
+  run({program});  // trains; fails where it does not learn
+  if (bytes) {
+    struct stat info {};
+    VESTA_CHECK_AS(IoError, stat(program.c_str(), &info) == 0, "bench size: cannot read ", program);
+    report(o, "static_mlp_bytes", "bytes", kMaxBytes, {double(info.st_size)});
+  }
+  if (start) {
+    std::vector<double> ms;
+    for (int i = 0; i < 25; ++i) ms.push_back(1e3 * run({program, "first"}));
+    report(o, "start_ms", "ms", kMaxStartMs, ms);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cli::BenchOptions o;
+  bool cold = false;
+  CLI::App app{"Size of a static program, start-up, and build times", "size_bench"};
+  cli::add_bench_options(app, o);
+  app.add_flag("--cold", cold, "Also build library and program anew, without a compiler cache: minutes");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    Folder folder;
+    static_program(o, folder);
+    if (o.wanted("client_compile_s")) {
+      std::vector<double> seconds;
+      for (int i = 0; i < 5; ++i)
+        seconds.push_back(run({VESTA_BENCH_CXX, "-std=c++20", "-O2", "-c", "-I", kSource + "/include", "-I",
+                               VESTA_BENCH_BUILD "/gen/include", kSource + "/bench/size/client.cpp", "-o",
+                               folder.name + "/client.o"}));
+      report(o, "client_compile_s", "s", kMaxClientS, seconds);
+    }
+    if (cold && o.wanted("cold_build_s")) {
+      std::string build = folder.name + "/build";
+      std::vector<std::string> no_cache = {"CCACHE_DISABLE=1"};
+      double seconds =
+          run({"cmake", "-S", kSource, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+               "-DVESTA_BUILD_TESTS=OFF", "-DVESTA_BUILD_BENCH=OFF", "-DVESTA_BUILD_EXAMPLES=OFF"},
+              no_cache);
+      seconds += run({"cmake", "--build", build, "-j", "2"}, no_cache);
+      report(o, "cold_build_s", "s", kMaxColdS, {seconds});
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "size_bench: %s\n", error.what());
+    return 1;
+  }
+}
