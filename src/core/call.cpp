@@ -12,20 +12,27 @@ namespace {
 // Filled by init() before the first call, then read-only.
 InterpreterFn interpreters[8];
 
+// A view answers for its base too, which may have come to require grad after the view was made.
+inline uint32_t bits_of(const TensorImpl* t) {
+  uint32_t bits = t->bits;
+  if (bits & TensorImpl::kView) bits |= t->view.base->bits & TensorImpl::kAutograd;
+  return bits;
+}
+
 inline uint32_t tensor_bits(const Op& op, const Value* args) {
   uint32_t bits = 0;
   for (int k = 0; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
     if (v.kind == ValueKind::Tensor) {
-      bits |= v.tensor->bits;
+      bits |= bits_of(v.tensor);
     } else if (v.kind == ValueKind::TensorList) {
       for (const Tensor& t : v.tensors())
-        if (t.defined()) bits |= t.impl()->bits;
+        if (t.defined()) bits |= bits_of(t.impl());
     }
   }
   if (op.out_arg >= 0) [[unlikely]]
     for (int i = op.out_arg; i < op.num_args; ++i)
-      if (args[i].kind == ValueKind::Tensor) bits |= args[i].tensor->bits;
+      if (args[i].kind == ValueKind::Tensor) bits |= bits_of(args[i].tensor);
   return bits;
 }
 

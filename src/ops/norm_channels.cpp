@@ -398,7 +398,7 @@ OP("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymI
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({2, 4, 3}), s.t({4}), s.t({4}), 2, 4, 3, 2, 1e-5); s(s.t({2, 3, 2, 2}), std::nullopt, std::nullopt, 2, 3, 4, 1, 1e-3); } }),
 OP("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
   .types = any_types, .infer = infer_group_norm_backward, .kernels = {{Cpu, k_group_norm_backward}},
-  .shard = {"norm-group"}, .doc = "Gradients of native_group_norm in input, weight and bias, as the mask asks.",
+  .non_differentiable = true, .shard = {"norm-group"}, .doc = "Gradients of native_group_norm in input, weight and bias, as the mask asks.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { DType t = stat_type(s.dtype()); s(s.t({2, 4, 3}), s.t({2, 4, 3}), s.make({2, 2}, {}, t), s.make({2, 2}, {}, t), s.t({4}), 2, 4, 3, 2, std::vector<bool>{true, true, true}); } }),
 OP("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
   .types = any_types,
