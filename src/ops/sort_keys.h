@@ -1,6 +1,7 @@
 #pragma once
 // Order-preserving integer keys: the total order of sort, topk, median and unique (NaN largest, -0 equal to 0) becomes
 // unsigned comparison, so that one sorter serves every dtype. 8-byte types get 64-bit keys, the others 32-bit ones.
+#include <utility>
 #include <algorithm>
 #include <bit>
 #include <vector>
