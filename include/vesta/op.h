@@ -5,8 +5,8 @@
 #include <span>
 
 #include "vesta/ops.h"
-#include "vesta/scalar_text.h"
 #include "vesta/sample_gen.h"
+#include "vesta/scalar_text.h"
 #include "vesta/sym_dims.h"
 #include "vesta/sym_int.h"
 #include "vesta/tensor.h"
@@ -32,12 +32,16 @@ class Args {
   Scalar scalar(int i) const { return values_[i].scalar(); }
   int64_t integer(int i) const { return values_[i].i; }
   int64_t integer(int i, int64_t otherwise) const { return has(i) ? values_[i].i : otherwise; }
-  double number(int i) const { return values_[i].kind == ValueKind::Float ? values_[i].d : double(values_[i].i); }
+  double number(int i) const {
+    return values_[i].kind == ValueKind::Float ? values_[i].d : double(values_[i].i);
+  }
   bool flag(int i) const { return values_[i].i != 0; }
   IntArrayRef ints(int i) const { return values_[i].ints(); }
   std::string_view string(int i) const { return values_[i].string(); }
   DType dtype(int i, DType otherwise) const { return has(i) ? DType(values_[i].i) : otherwise; }
-  Device device(int i, Device otherwise = {}) const { return has(i) ? Device::unpack(uint8_t(values_[i].i)) : otherwise; }
+  Device device(int i, Device otherwise = {}) const {
+    return has(i) ? Device::unpack(uint8_t(values_[i].i)) : otherwise;
+  }
   int index_of(const char* arg_name) const;  // throws InternalError where the schema has no such argument
   Scalar scalar(const char* n) const { return scalar(index_of(n)); }
   int64_t integer(const char* n) const { return integer(index_of(n)); }
@@ -56,11 +60,13 @@ class Args {
 class Results {
  public:
   Results() = default;
-  Results(Tensor t) { items_.push_back(std::move(t)); }                    // NOLINT: implicit
-  Results(std::initializer_list<Tensor> list) : items_(list) {}            // NOLINT
-  Results(std::vector<Tensor> list) : items_(std::move(list)) {}           // NOLINT
+  Results(Tensor t) { items_.push_back(std::move(t)); }           // NOLINT: implicit
+  Results(std::initializer_list<Tensor> list) : items_(list) {}   // NOLINT
+  Results(std::vector<Tensor> list) : items_(std::move(list)) {}  // NOLINT
   template <class... T>
-  Results(std::tuple<T...> t) { std::apply([&](auto&... x) { (items_.push_back(std::move(x)), ...); }, t); }  // NOLINT
+  Results(std::tuple<T...> t) {
+    std::apply([&](auto&... x) { (items_.push_back(std::move(x)), ...); }, t);
+  }  // NOLINT
   std::vector<Tensor> items_;
 };
 
@@ -78,7 +84,10 @@ class OutMeta {
   SymInt* strides() { return reinterpret_cast<SymInt*>(ndim <= kInline ? strides_ : big_.data() + ndim); }
   const SymInt* sizes() const { return const_cast<OutMeta*>(this)->sizes(); }
   const SymInt* strides() const { return const_cast<OutMeta*>(this)->strides(); }
-  void resize(int n) { ndim = n; if (n > kInline) big_.resize(size_t(2 * n)); }
+  void resize(int n) {
+    ndim = n;
+    if (n > kInline) big_.resize(size_t(2 * n));
+  }
 
  private:
   static constexpr int kInline = 6;
@@ -103,11 +112,7 @@ class InferCtx : public Args {
   int dim(int i) const { return int(tensor(i).dim()); }
   DType dtype_of(int i) const { return tensor(i).dtype(); }
   // Wraps a dim index of argument tensor i: negative counts from the end, IndexError outside; 0-dim counts as 1-dim.
-  int wrap_dim(int64_t d, int ndim) const {
-    int64_t n = ndim > 1 ? ndim : 1;
-    if (d < -n || d >= n) [[unlikely]] throw_dim_out_of_range(d, n);
-    return int(d < 0 ? d + n : d);
-  }
+  int wrap_dim(int64_t d, int ndim) const;
 
   // Contiguous output j.
   void out(int j, ArrayRef<SymInt> sizes, DType dtype, Device device = {});
@@ -118,18 +123,6 @@ class InferCtx : public Args {
   // Output j is a view of argument i.
   void out_view(int j, int i, ArrayRef<SymInt> sizes, ArrayRef<SymInt> strides, SymInt offset,
                 std::optional<DType> dtype = std::nullopt);
-  // Output 0 is a view of argument i with `ndim` dims, its dtype and offset; the caller fills in sizes and strides.
-  OutMeta& start_view(int i, int ndim) {
-    OutMeta& m = outs_[0];
-    const TensorImpl* t = tensor(i).impl();
-    m.defined = m.has_strides = true;
-    m.dtype = t->dtype;
-    m.device = Device::unpack(t->device);
-    m.resize(ndim);
-    m.view_of = i;
-    m.offset = SymInt::from_raw(t->offset);
-    return m;
-  }
   // Output j is absent (an undefined tensor).
   void out_none(int j);
   // A Tensor[] result: says how many outputs there are before they are described.
@@ -139,7 +132,6 @@ class InferCtx : public Args {
   std::vector<OutMeta>& list() { return list_; }
 
  private:
-  [[noreturn]] void throw_dim_out_of_range(int64_t d, int64_t n) const;
   OutMeta* outs_;
   int num_outs_;
   std::vector<OutMeta> list_;
@@ -188,7 +180,11 @@ struct TypeRule {
   uint32_t mask = 0xfff;
   Promote promote = Promote::None;
   ResultType result = ResultType::Same;
-  constexpr TypeRule to(ResultType r) const { auto t = *this; t.result = r; return t; }
+  constexpr TypeRule to(ResultType r) const {
+    auto t = *this;
+    t.result = r;
+    return t;
+  }
   constexpr bool accepts(DType t) const { return mask >> int(t) & 1; }
 };
 namespace types {
@@ -202,15 +198,18 @@ constexpr uint32_t kAnyMask = kBoolMask | kIntMask | kFloatMask | kComplexMask;
 // Floating results: integers promote to the default dtype. `float_types` are real, `field_types` take complex too.
 inline constexpr TypeRule float_types{types::kFloatMask | types::kIntMask | types::kBoolMask, Promote::Float};
 inline constexpr TypeRule field_types{types::kAnyMask, Promote::Float};
-inline constexpr TypeRule number_types{types::kIntMask | types::kFloatMask | types::kComplexMask, Promote::Types};
+inline constexpr TypeRule number_types{types::kIntMask | types::kFloatMask | types::kComplexMask,
+                                       Promote::Types};
 inline constexpr TypeRule real_types{types::kIntMask | types::kFloatMask, Promote::Types};
-inline constexpr TypeRule real_bool_types{types::kIntMask | types::kFloatMask | types::kBoolMask, Promote::Types};
+inline constexpr TypeRule real_bool_types{types::kIntMask | types::kFloatMask | types::kBoolMask,
+                                          Promote::Types};
 inline constexpr TypeRule all_types{types::kAnyMask, Promote::Types};
 inline constexpr TypeRule int_bool_types{types::kIntMask | types::kBoolMask, Promote::Types};
 // For ops with kernels: one floating dtype for all tensors, no promotion.
 inline constexpr TypeRule same_float{types::kFloatMask, Promote::Same};
 inline constexpr TypeRule same_field{types::kFloatMask | types::kComplexMask, Promote::Same};
-inline constexpr TypeRule same_number{types::kIntMask | types::kFloatMask | types::kComplexMask, Promote::Same};
+inline constexpr TypeRule same_number{types::kIntMask | types::kFloatMask | types::kComplexMask,
+                                      Promote::Same};
 inline constexpr TypeRule same_any{types::kAnyMask, Promote::Same};
 inline constexpr TypeRule any_types{types::kAnyMask, Promote::None};
 
@@ -219,13 +218,19 @@ struct SaveItem {
   int8_t index = -1;
   bool output = false;
   int8_t needs = -1;
-  constexpr SaveItem if_needs(int k) const { auto s = *this; s.needs = int8_t(k); return s; }
+  constexpr SaveItem if_needs(int k) const {
+    auto s = *this;
+    s.needs = int8_t(k);
+    return s;
+  }
 };
 struct SaveList {
   SaveItem items[8]{};
   int count = 0;
   constexpr SaveList() = default;
-  constexpr SaveList(std::initializer_list<SaveItem> list) { for (auto& s : list) items[count++] = s; }
+  constexpr SaveList(std::initializer_list<SaveItem> list) {
+    for (auto& s : list) items[count++] = s;
+  }
 };
 
 // The sharding class of shared/ops (see docs/sharding.md): one rule name, with an einsum equation where it needs one.
@@ -245,37 +250,44 @@ struct KernelEntry {
 struct KernelList {
   KernelEntry entries[2]{};
   constexpr KernelList() = default;
-  constexpr KernelList(std::initializer_list<KernelEntry> list) { int n = 0; for (auto& e : list) entries[n++] = e; }
+  constexpr KernelList(std::initializer_list<KernelEntry> list) {
+    int n = 0;
+    for (auto& e : list) entries[n++] = e;
+  }
   constexpr KernelFn find(DeviceType d) const {
-    for (auto& e : entries) if (e.fn && e.device == d) return e.fn;
+    for (auto& e : entries)
+      if (e.fn && e.device == d) return e.fn;
     return nullptr;
   }
 };
 inline constexpr DeviceType Cpu = DeviceType::CPU;
 
 // Relative and absolute tolerance of the generic suite for this op; zero: the dtype's default.
-struct Tolerance { double rtol = 0, atol = 0; };
+struct Tolerance {
+  double rtol = 0, atol = 0;
+};
 
 struct OpDef {
-  const char* schema = nullptr;       // PyTorch's grammar and argument names
-  Forms forms = NoForms;              // which other forms come from this block
+  const char* schema = nullptr;  // PyTorch's grammar and argument names
+  Forms forms = NoForms;         // which other forms come from this block
   TypeRule types{};
-  const char* promote_scalars = "";   // comma list of Scalar arguments that take part in promotion
-  InferFn infer = nullptr;            // absent: pointwise broadcast, or through decompose
-  ScalarDef scalar{};                 // one of scalar / kernels / decompose defines the op
-  bool check_divisor = false;         // integer operands: ValueError where the last input holds a zero
-  void (*check)(const Args&) = nullptr;  // scalar texts: throws where arguments make no sense beyond shapes and dtypes
+  const char* promote_scalars = "";  // comma list of Scalar arguments that take part in promotion
+  InferFn infer = nullptr;           // absent: pointwise broadcast, or through decompose
+  ScalarDef scalar{};                // one of scalar / kernels / decompose defines the op
+  bool check_divisor = false;        // integer operands: ValueError where the last input holds a zero
+  void (*check)(const Args&) =
+      nullptr;  // scalar texts: throws where arguments make no sense beyond shapes and dtypes
   KernelList kernels{};
-  bool accepts_conj = false;          // handles lazy conjugation itself
+  bool accepts_conj = false;  // handles lazy conjugation itself
   DecomposeFn decompose = nullptr;
-  bool dynamic_out = false;           // output sizes depend on the data: the kernel allocates
-  bool random = false;                // takes exactly one call number from its generator
+  bool dynamic_out = false;  // output sizes depend on the data: the kernel allocates
+  bool random = false;       // takes exactly one call number from its generator
   WorkspaceFn workspace = nullptr;
   SaveList save{};
   VjpFn vjp = nullptr;
-  bool non_differentiable = false;    // outputs never carry a gradient
-  uint8_t non_diff_outputs = 0;       // bit j: output j carries no gradient (indices and the like)
-  bool materialize = false;           // undefined cotangents reach the vjp as zeros
+  bool non_differentiable = false;  // outputs never carry a gradient
+  uint8_t non_diff_outputs = 0;     // bit j: output j carries no gradient (indices and the like)
+  bool materialize = false;         // undefined cotangents reach the vjp as zeros
   Shard shard{};
   Tolerance tol{};
   const char* doc = "";
@@ -286,15 +298,14 @@ struct OpDef {
 class Grad : public Args {
  public:
   Grad(const Op& op, const Value* values, GradNode& node) : Args(op, values), node_(node) {}
-  Tensor dy(int j = 0) const;          // cotangent of output j; undefined means zero
-  Tensor in(int i) const;              // a saved argument
-  Tensor in_conj(int i) const;         // its conjugate; itself, without a call, where it is real
+  Tensor dy(int j = 0) const;                // cotangent of output j; undefined means zero
+  Tensor in(int i) const;                    // a saved argument
   std::vector<Tensor> in_list(int i) const;  // a saved Tensor[] argument
-  Tensor out(int j = 0) const;         // a saved output
-  IntArrayRef sizes(int i) const;      // of tensor argument i, saved or not
+  Tensor out(int j = 0) const;               // a saved output
+  IntArrayRef sizes(int i) const;            // of tensor argument i, saved or not
   DType dtype_of(int i) const;
   IntArrayRef out_sizes(int j = 0) const;
-  bool needs(int i) const;             // whether argument i (for lists: any element) needs a gradient
+  bool needs(int i) const;  // whether argument i (for lists: any element) needs a gradient
   bool needs(int i, int element) const;
   int list_size(int i) const;
   IntArrayRef list_sizes(int i, int element) const;
@@ -317,7 +328,9 @@ struct GradOf {
   }
 };
 template <class... T>
-int grads(T...) { return 0; }
+int grads(T...) {
+  return 0;
+}
 
 struct OpFamily {
   const char* name;
@@ -340,41 +353,52 @@ constexpr SaveItem out(int j) { return {int8_t(j), true, -1}; }
 
 }  // namespace vesta
 
-#define OP(schema_text, ...) ::vesta::OpDef{.schema = schema_text, __VA_ARGS__}
+#define OP(schema_text, ...) \
+  ::vesta::OpDef { .schema = schema_text, __VA_ARGS__ }
 #define G(i) ::vesta::GradOf<i>{g} << [&]
 
 // Ends a family file: exports `table` under `family`. In loop builds (VESTA_LOOPS) only the loops are emitted.
 #ifdef VESTA_LOOPS
-#define VESTA_FAMILY(family, table)                                                        \
-  namespace vesta::loops::VESTA_LOOPS {                                                    \
-  extern const std::array<ScalarLoops, std::size(table)> family;                           \
-  constexpr auto family##_picked = pick_loops(table);                                      \
-  const std::array<ScalarLoops, std::size(table)> family = family##_picked;                \
+#define VESTA_FAMILY(family, table)                                         \
+  namespace vesta::loops::VESTA_LOOPS {                                     \
+  extern const std::array<ScalarLoops, std::size(table)> family;            \
+  constexpr auto family##_picked = pick_loops(table);                       \
+  const std::array<ScalarLoops, std::size(table)> family = family##_picked; \
   }
 #else
 #ifdef VESTA_ALL_ISA
-#define VESTA_FAMILY(family, table)                                                        \
-  namespace vesta::loops::baseline { extern const std::array<ScalarLoops, std::size(table)> family; } \
-  namespace vesta::loops::v3 { extern const std::array<ScalarLoops, std::size(table)> family; } \
-  namespace vesta::loops::v4 { extern const std::array<ScalarLoops, std::size(table)> family; } \
-  namespace vesta::families {                                                              \
-  OpFamily family() {                                                                      \
-    return {#family, table, {loops::baseline::family.data(), loops::v3::family.data(), loops::v4::family.data()}}; \
-  }                                                                                        \
+#define VESTA_FAMILY(family, table)                                                                \
+  namespace vesta::loops::baseline {                                                               \
+  extern const std::array<ScalarLoops, std::size(table)> family;                                   \
+  }                                                                                                \
+  namespace vesta::loops::v3 {                                                                     \
+  extern const std::array<ScalarLoops, std::size(table)> family;                                   \
+  }                                                                                                \
+  namespace vesta::loops::v4 {                                                                     \
+  extern const std::array<ScalarLoops, std::size(table)> family;                                   \
+  }                                                                                                \
+  namespace vesta::families {                                                                      \
+  OpFamily family() {                                                                              \
+    return {#family,                                                                               \
+            table,                                                                                 \
+            {loops::baseline::family.data(), loops::v3::family.data(), loops::v4::family.data()}}; \
+  }                                                                                                \
   }
 #else
-#define VESTA_FAMILY(family, table)                                                        \
-  namespace vesta::loops::baseline { extern const std::array<ScalarLoops, std::size(table)> family; } \
-  namespace vesta::families {                                                              \
-  OpFamily family() {                                                                      \
-    auto* l = loops::baseline::family.data();                                              \
-    return {#family, table, {l, l, l}};                                                    \
-  }                                                                                        \
+#define VESTA_FAMILY(family, table)                              \
+  namespace vesta::loops::baseline {                             \
+  extern const std::array<ScalarLoops, std::size(table)> family; \
+  }                                                              \
+  namespace vesta::families {                                    \
+  OpFamily family() {                                            \
+    auto* l = loops::baseline::family.data();                    \
+    return {#family, table, {l, l, l}};                          \
+  }                                                              \
   }
 #endif
 #endif
 // A family without scalar texts: kernels and decompositions only, compiled once.
-#define VESTA_KERNEL_FAMILY(family, table) \
-  namespace vesta::families {              \
+#define VESTA_KERNEL_FAMILY(family, table)                                    \
+  namespace vesta::families {                                                 \
   OpFamily family() { return {#family, table, {nullptr, nullptr, nullptr}}; } \
   }

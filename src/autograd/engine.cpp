@@ -24,8 +24,9 @@ std::mutex& grad_mutex(const TensorImpl* leaf) {
 // Nobody else can see this tensor's elements.
 bool sole_owner(const Tensor& t) {
   TensorImpl* i = t.impl();
-  return i->refs.load(std::memory_order_acquire) == 1 && i->storage && i->storage->refs.load(std::memory_order_acquire) == 1 &&
-         !(i->bits & TensorImpl::kView) && (i->bits & TensorImpl::kDense);
+  return i->refs.load(std::memory_order_acquire) == 1 && i->storage &&
+         i->storage->refs.load(std::memory_order_acquire) == 1 && !(i->bits & TensorImpl::kView) &&
+         (i->bits & TensorImpl::kDense);
 }
 
 class Pass {
@@ -35,26 +36,37 @@ class Pass {
     for (Node* n : visited_) {
       n->clear_cotangents();
       n->run.store(0, std::memory_order_release);
+      release_grad_node(n);
     }
-    for (auto& e : starts_) release_edge(e);
   }
 
   std::vector<Tensor> run(const std::vector<Tensor>& roots, const std::vector<Tensor>& grad_roots) {
     find_captures();
-    starts_.reserve(roots.size());
+    std::vector<Edge> starts;
+    struct Release {
+      std::vector<Edge>& edges;
+      ~Release() {
+        for (auto& e : edges) {
+          if (e.node) release_grad_node(e.node);
+          if (e.leaf) vesta::detail::release(e.leaf);
+        }
+      }
+    } release{starts};
     for (auto& t : roots) {
-      starts_.push_back(gradient_edge(t.impl()));
-      if (Node* n = starts_.back().node) visit(n);
+      starts.push_back(gradient_edge(t.impl()));
+      if (starts.back().node) visit(starts.back().node);
     }
     if (!captures_.empty()) mark_needed();
     AutoGradMode mode(options_.create_graph);
-    for (auto& e : starts_) {
-      if (e.leaf) expect_leaf(e.leaf);
-      else ++e.node->deps;
+    for (size_t k = 0; k < starts.size(); ++k) {
+      if (starts[k].leaf)
+        expect_leaf(starts[k].leaf);
+      else
+        ++starts[k].node->deps;
     }
-    for (size_t k = 0; k < starts_.size(); ++k) deliver(starts_[k], Tensor(grad_roots[k]));
+    for (size_t k = 0; k < starts.size(); ++k) deliver(starts[k], grad_roots[k]);
     while (!ready_.empty()) {
-      if (ready_.size() > 1) std::pop_heap(ready_.begin(), ready_.end(), later);
+      std::pop_heap(ready_.begin(), ready_.end(), later);
       Node* n = ready_.back();
       ready_.pop_back();
       execute(n);
@@ -80,12 +92,13 @@ class Pass {
     for (auto& t : options_.inputs) {
       Edge e = gradient_edge(t.impl());
       VESTA_CHECK(e.valid(), "autograd::grad: one of the inputs does not require grad");
-      release_edge(e);
+      if (e.node) release_grad_node(e.node);
+      if (e.leaf) vesta::detail::release(e.leaf);
       captures_.push_back({e, Tensor()});
     }
   }
 
-  // Claims a node for this pass. starts_ keeps every visited node alive: a node's edges last as long as the node.
+  // Claims a node for this pass; the visited list holds a reference until the pass ends.
   bool claim(Node* n) {
     uint64_t before = n->run.load(std::memory_order_acquire);
     if (before == id_) return false;
@@ -95,6 +108,7 @@ class Pass {
     n->deps = 0;
     n->needed = captures_.empty();
     visited_.push_back(n);
+    retain(static_cast<GradNode*>(n));
     return true;
   }
 
@@ -167,16 +181,21 @@ class Pass {
 
   void add_to(Tensor& slot, const Tensor& g) {
     if (!g.defined()) return;
-    if (!slot.defined()) slot = g;
-    else if (!options_.create_graph && sole_owner(slot)) slot.add_(g);
-    else slot = slot + g;
+    if (!slot.defined())
+      slot = g;
+    else if (!options_.create_graph && sole_owner(slot))
+      slot.add_(g);
+    else
+      slot = slot + g;
   }
   void add_to(Tensor& slot, Tensor&& g) {
-    if (!slot.defined()) slot = std::move(g);
-    else add_to(slot, g);
+    if (!slot.defined())
+      slot = std::move(g);
+    else
+      add_to(slot, g);
   }
 
-  void deliver(const Edge& e, Tensor&& g) {
+  void deliver(const Edge& e, Tensor g) {
     if (e.leaf) {
       if (!captures_.empty() && !captured(e.leaf)) return;
       Leaf& leaf = leaf_of(e.leaf);
@@ -186,7 +205,7 @@ class Pass {
       add_to(e.node->cotangents()[e.output_nr], std::move(g));
       if (--e.node->deps == 0) {
         ready_.push_back(e.node);
-        if (ready_.size() > 1) std::push_heap(ready_.begin(), ready_.end(), later);
+        std::push_heap(ready_.begin(), ready_.end(), later);
       }
     }
   }
@@ -211,8 +230,10 @@ class Pass {
       Tensor& g = x.grad;
       if (!g.defined()) {
         bool same_layout = leaf.sum.strides() == Tensor::borrow(leaf.impl).strides();
-        if (options_.create_graph || !leaf.sum.impl()->storage || (sole_owner(leaf.sum) && same_layout)) g = std::move(leaf.sum);
-        else g = fresh_like(leaf.impl, leaf.sum);
+        if (options_.create_graph || !leaf.sum.impl()->storage || (sole_owner(leaf.sum) && same_layout))
+          g = std::move(leaf.sum);
+        else
+          g = fresh_like(leaf.impl, leaf.sum);
       } else if (options_.create_graph) {
         g = g + leaf.sum;
       } else {
@@ -248,25 +269,25 @@ class Pass {
     for (auto& c : captures_)
       if (c.edge.node == n) c.gradient = dy[c.edge.output_nr];
     size_t count = n->edges().size();
-    if (gradients_.size() < count) gradients_.resize(count);
+    gradients_.resize(count);
     bool any = false;
     for (uint32_t j = 0; j < n->num_outputs; ++j) any |= dy[j].defined();
     if (any && n->needed) {
-      n->apply({dy, n->num_outputs}, {gradients_.data(), count});
+      n->apply({dy, n->num_outputs}, gradients_);
       if (!options_.retain_graph) n->release_saved();
     }
     n->clear_cotangents();
-    const Edge* edges = n->edges().data();
-    for (size_t k = 0; k < count; ++k) {
-      if (edges[k].valid()) deliver(edges[k], std::move(gradients_[k]));
-      gradients_[k].reset();
-    }
+    std::vector<Tensor> mine;
+    mine.swap(gradients_);
+    for (size_t k = 0; k < count; ++k)
+      if (n->edges()[k].valid()) deliver(n->edges()[k], std::move(mine[k]));
+    mine.clear();
+    mine.swap(gradients_);
   }
 
   const BackwardOptions& options_;
   uint64_t id_;
   std::vector<Node*> visited_, stack_, ready_;
-  std::vector<Edge> starts_;  // owned
   std::vector<Capture> captures_;
   std::vector<Leaf> leaves_;
   std::vector<int> slots_;
@@ -275,19 +296,24 @@ class Pass {
 
 }  // namespace
 
-std::vector<Tensor> run_backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& grad_roots, const BackwardOptions& options) {
+std::vector<Tensor> run_backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& grad_roots,
+                                 const BackwardOptions& options) {
   VESTA_CHECK(!roots.empty(), "backward: expected at least one tensor");
-  VESTA_CHECK(grad_roots.empty() || grad_roots.size() == roots.size(), "backward: expected ", roots.size(), " gradients, got ", grad_roots.size());
+  VESTA_CHECK(grad_roots.empty() || grad_roots.size() == roots.size(), "backward: expected ", roots.size(),
+              " gradients, got ", grad_roots.size());
   std::vector<Tensor> seeds;
   for (size_t k = 0; k < roots.size(); ++k) {
     const Tensor& t = roots[k];
-    VESTA_CHECK(t.defined() && requires_grad(t.impl()), "backward: element ", k, " of the tensors does not require grad and has no grad_fn");
+    VESTA_CHECK(t.defined() && requires_grad(t.impl()), "backward: element ", k,
+                " of the tensors does not require grad and has no grad_fn");
     Tensor seed = k < grad_roots.size() ? grad_roots[k] : Tensor();
     if (seed.defined()) {
       VESTA_CHECK(seed.sizes() == t.sizes(), "backward: expected a gradient of the same shape as tensor ", k);
       if (seed.dtype() != t.dtype()) seed = seed.to(t.dtype());
     } else {
-      VESTA_CHECK(t.numel() == 1, "backward: grad can be implicitly created only for scalar outputs; this tensor has ", t.numel(), " elements");
+      VESTA_CHECK(t.numel() == 1,
+                  "backward: grad can be implicitly created only for scalar outputs; this tensor has ",
+                  t.numel(), " elements");
       VESTA_CHECK(!t.is_complex(), "backward: grad can be implicitly created only for real scalar outputs");
       NoGradGuard no_grad;
       seed = ones_like(t);

@@ -1,25 +1,26 @@
 // Life of nodes: recording, saving, unpacking, release.
 #include "autograd/node.h"
 
-#include <bit>
 #include <cstring>
 #include <new>
 
 #include "core/call.h"
 #include "core/storage.h"
+#include "runtime/cpu/allocator.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
-#include "runtime/cpu/allocator.h"
 
 namespace vesta {
 
 namespace {
 // Nodes whose count fell to zero, released by the outermost call: a chain of a million nodes needs no stack.
-constinit thread_local std::vector<GradNode*>* pending_release __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local std::vector<GradNode*>* pending_release = nullptr;
 }  // namespace
 
 void release_grad_node(GradNode* node) {
-  if (node->refs.load(std::memory_order_acquire) != 1 && node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (node->refs.load(std::memory_order_acquire) != 1 &&
+      node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
   if (pending_release) {
     pending_release->push_back(node);
     return;
@@ -37,8 +38,13 @@ void release_grad_node(GradNode* node) {
 
 namespace autograd {
 
+Node::Node() : sequence(thread_state.sequence++) {}
+
 void Node::release_edges() {
-  for (auto& e : edges()) release_edge(e);
+  for (auto& e : edges()) {
+    if (e.node) release_grad_node(e.node);
+    if (e.leaf) vesta::detail::release(e.leaf);
+  }
   num_edges_ = 0;
 }
 
@@ -76,38 +82,50 @@ void attach_output(TensorImpl* impl, Node* node, uint32_t output_nr) {
 
 namespace {
 
+bool saves(const SaveItem& item, const OpNode& node, std::span<Edge> edges) {
+  if (item.needs < 0) return true;
+  int first = node.first_edge(item.needs), count = node.edge_count(item.needs);
+  for (int k = 0; k < count; ++k)
+    if (edges[size_t(first + k)].valid()) return true;
+  return false;
+}
+
 size_t attr_bytes(const Value& v) {
   switch (v.kind) {
     case ValueKind::IntList:
-    case ValueKind::FloatList: return size_t(v.length) * 8;
+    case ValueKind::FloatList:
+      return size_t(v.length) * 8;
     case ValueKind::BoolList:
-    case ValueKind::String: return (size_t(v.length) + 7) & ~size_t(7);
-    case ValueKind::ScalarList: return v.length * sizeof(Scalar);
-    case ValueKind::Complex: return 16;
-    default: return 0;
+    case ValueKind::String:
+      return (size_t(v.length) + 7) & ~size_t(7);
+    case ValueKind::ScalarList:
+      return v.length * sizeof(Scalar);
+    case ValueKind::Complex:
+      return 16;
+    default:
+      return 0;
   }
 }
 
 }  // namespace
 
-OpNode* OpNode::record(const Op& op, const Value* args) {
+OpNode* OpNode::record(const Op& op, const Value* args, std::span<Edge> edges) {
   // How much follows the object: edges, attributes, saved tensors, metas, sizes, the contents of lists and strings.
-  size_t attr_tail = 0, size_words = 0, list_slots = 0, num_edges = op.num_tensor_args;
-  for (uint32_t left = op.pointer_args; left; left &= left - 1) attr_tail += attr_bytes(args[std::countr_zero(left)]);
+  size_t attr_tail = 0, size_words = 0, list_slots = 0;
+  for (int i = 0; i < op.num_args; ++i)
+    if (args[i].kind >= ValueKind::Complex) attr_tail += attr_bytes(args[i]);
   for (int k = 0; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
     if (v.kind == ValueKind::Tensor) {
       size_words += v.tensor->ndim;
     } else if (v.kind == ValueKind::TensorList) {
       list_slots += v.length;
-      num_edges = num_edges + v.length - 1;
       for (auto& t : v.tensors()) size_words += t.defined() ? size_t(t.impl()->ndim) : 0;
     }
   }
-  const SaveList& list = op.def->save;
-  size_t capacity = size_t(list.count) + list_slots + (op.list_result >= 0 ? 8 : 0);
-  size_t bytes = sizeof(OpNode) + num_edges * (sizeof(Edge) + sizeof(InputMeta)) + op.num_args * sizeof(Value) +
-                 capacity * sizeof(Saved) + size_words * 8 + attr_tail;
+  size_t capacity = size_t(op.def->save.count) + list_slots + (op.list_result >= 0 ? 8 : 0);
+  size_t bytes = sizeof(OpNode) + edges.size() * (sizeof(Edge) + sizeof(InputMeta)) +
+                 op.num_args * sizeof(Value) + capacity * sizeof(Saved) + size_words * 8 + attr_tail;
   char* at = static_cast<char*>(cpu::allocate(bytes));
   auto* node = new (at) OpNode();
   node->block_bytes_ = uint32_t(bytes);
@@ -118,60 +136,53 @@ OpNode* OpNode::record(const Op& op, const Value* args) {
     at += count * sizeof(T);
   };
   int64_t* words;
-  take(node->edges_, num_edges);
-  take(node->metas_, num_edges);
+  take(node->edges_, edges.size());
+  take(node->metas_, edges.size());
   take(node->attrs_, op.num_args);
   take(node->saved_, capacity);
   take(words, size_words);
+  node->num_edges_ = edges.size();
   node->saved_capacity_ = uint16_t(capacity);
+  for (size_t k = 0; k < edges.size(); ++k) node->edges_[k] = edges[k];
   // Attributes: lists and strings are copied behind the node; tensors are blanked (a list keeps its length).
-  Value* attrs = node->attrs_;
-  for (int i = 0; i < op.num_args; ++i) attrs[i] = args[i];
-  for (int k = 0; k < op.num_tensor_args; ++k) attrs[op.tensor_args[k]].tensor = nullptr;
-  for (uint32_t left = op.pointer_args; left; left &= left - 1) {
-    Value& v = attrs[std::countr_zero(left)];
-    if (size_t n = attr_bytes(v)) {
-      bool bytes_only = v.kind == ValueKind::BoolList || v.kind == ValueKind::String;
-      std::memcpy(at, v.ptr, bytes_only ? v.length : n);
-      v.ptr = at;
-      at += n;
-    }
-  }
-  try {
-    bool any = false;
-    auto add = [&](TensorImpl* t) {
-      InputMeta& meta = node->metas_[node->num_edges_];
-      Edge& edge = node->edges_[node->num_edges_];
-      edge = Edge();
-      meta = {DType::Undefined, 0, words};
-      if (t) [[likely]] {
-        if (requires_grad(t) && differentiable(t->dtype)) {
-          edge = gradient_edge(t);
-          any |= edge.valid();
-        }
-        meta.dtype = t->dtype;
-        meta.ndim = t->ndim;
-        const int64_t* sizes = t->sizes_data();
-        for (int d = 0; d < t->ndim; ++d) *words++ = sizes[d];
+  for (int i = 0; i < op.num_args; ++i) {
+    Value v = args[i];
+    if (v.kind == ValueKind::Tensor) {
+      v.tensor = nullptr;
+    } else if (v.kind == ValueKind::TensorList) {
+      v.ptr = nullptr;
+    } else if (v.kind >= ValueKind::Complex) {
+      if (size_t n = attr_bytes(v)) {
+        bool bytes_only = v.kind == ValueKind::BoolList || v.kind == ValueKind::String;
+        std::memcpy(at, v.ptr, bytes_only ? v.length : n);
+        v.ptr = at;
+        at += n;
       }
-      ++node->num_edges_;
-    };
-    for (int k = 0; k < op.num_tensor_args; ++k) {
-      const Value& v = args[op.tensor_args[k]];
-      if (v.kind != ValueKind::TensorList) [[likely]] add(v.tensor);  // null where there is none
-      else
-        for (auto& t : v.tensors()) add(t.impl());
     }
-    if (!any) {
-      release_grad_node(node);
-      return nullptr;
-    }
+    node->attrs_[i] = v;
+  }
+  InputMeta* meta = node->metas_;
+  auto describe = [&](TensorImpl* t) {
+    *meta++ = {t ? t->dtype : DType::Undefined, uint8_t(t ? t->ndim : 0), words};
+    if (!t) return;
+    const int64_t* sizes = t->sizes_data();
+    for (int d = 0; d < t->ndim; ++d) *words++ = sizes[d];
+  };
+  for (int k = 0; k < op.num_tensor_args; ++k) {
+    const Value& v = args[op.tensor_args[k]];
+    if (v.kind == ValueKind::TensorList)
+      for (auto& t : v.tensors()) describe(t.impl());
+    else
+      describe(v.kind == ValueKind::Tensor ? v.tensor : nullptr);
+  }
+  const SaveList& list = op.def->save;
+  try {
     for (int i = 0; i < list.count; ++i) {
       const SaveItem& item = list.items[i];
-      if (item.output || !node->needs_save(item)) continue;
+      if (item.output || !saves(item, *node, edges)) continue;
       const Value& v = args[item.index];
       int edge = node->first_edge(item.index);
-      if (v.kind == ValueKind::Tensor) [[likely]] {
+      if (v.kind == ValueKind::Tensor) {
         node->save_input(v.tensor, item.index, edge);
       } else if (v.kind == ValueKind::TensorList) {
         for (auto& t : v.tensors()) {
@@ -187,66 +198,60 @@ OpNode* OpNode::record(const Op& op, const Value* args) {
   return node;
 }
 
-inline bool OpNode::needs_save(const SaveItem& item) const {
-  if (item.needs < 0) return true;
-  int first = first_edge(item.needs), count = edge_count(item.needs);
-  for (int k = 0; k < count; ++k)
-    if (edges_[first + k].valid()) return true;
-  return false;
-}
-
-inline void OpNode::save_input(TensorImpl* t, int arg, int edge) {
+void OpNode::save_input(TensorImpl* t, int arg, int edge) {
   Saved& s = saved_[num_saved_];
   s.version = t->storage ? t->storage->version : 0;
   s.edge = int16_t(edge);
   s.output = -1;
-  if (t->bits & TensorImpl::kInference) [[unlikely]] refuse_inference(arg);
-  if (op_->mutates && op_->schema.args[size_t(arg)].mutated) [[unlikely]] {
+  if (t->bits & TensorImpl::kInference) [[unlikely]]
+    throw ValueError(op_->name + ": inference tensors cannot be saved for backward; clone " +
+                     op_->schema.args[size_t(arg)].name + " outside of InferenceMode first");
+  if (op_->mutates && op_->schema.args[size_t(arg)].mutated) {
     // The call overwrites it: keep what it was.
     NoGradGuard no_grad;
     s.impl = Tensor::borrow(t).clone().release_impl();
     s.version = 0;
-  } else if (t->grad_fn) {
-    // An alias: saving a result itself would make a cycle once it is written in place (its grad_fn would reach us).
+  } else if (t->grad_fn || !(t->bits & TensorImpl::kAutograd)) {
+    // An alias: saving the tensor itself would make a cycle once it is written in place (its grad_fn would reach us).
+    // Only a leaf that requires grad can never come to have a grad_fn.
     s.impl = shallow_alias(t).release_impl();
   } else {
+    t->refs.fetch_add(1, std::memory_order_relaxed);
     s.impl = t;
-    if (edges_[edge].leaf != t) t->refs.fetch_add(1, std::memory_order_relaxed);
   }
   ++num_saved_;
 }
 
-void OpNode::refuse_inference(int arg) const {
-  throw ValueError(op_->name + ": inference tensors cannot be saved for backward; clone " + op_->schema.args[size_t(arg)].name +
-                   " outside of InferenceMode first");
-}
-
-void OpNode::remember_sizes(TensorImpl* t, size_t j) {
-  if (j == 0) out_dtype_ = t->dtype;
-  if (j == 0 && t->ndim <= kOutDims) {
-    out_ndim_ = t->ndim;
-    const int64_t* sizes = t->sizes_data();
-    for (int d = 0; d < t->ndim; ++d) out_sizes_[d] = sizes[d];
-    return;
-  }
-  if (j == 0) out_ndim_ = kElsewhere;
-  if (!more_out_sizes_) more_out_sizes_ = new std::vector<std::vector<int64_t>>;
-  if (more_out_sizes_->size() <= j) more_out_sizes_->resize(j + 1);
-  (*more_out_sizes_)[j].assign(t->sizes_data(), t->sizes_data() + t->ndim);
-}
-
 void OpNode::save_outputs(const Value* outs) {
+  auto remember = [&](TensorImpl* t, size_t j) {
+    if (j == 0) out_dtype_ = t->dtype;
+    if (j == 0 && t->ndim <= kOutDims) {
+      out_ndim_ = t->ndim;
+      const int64_t* sizes = t->sizes_data();
+      for (int d = 0; d < t->ndim; ++d) out_sizes_[d] = sizes[d];
+      return;
+    }
+    if (j == 0) out_ndim_ = kElsewhere;
+    if (!more_out_sizes_) more_out_sizes_ = new std::vector<std::vector<int64_t>>;
+    if (more_out_sizes_->size() <= j) more_out_sizes_->resize(j + 1);
+    (*more_out_sizes_)[j].assign(t->sizes_data(), t->sizes_data() + t->ndim);
+  };
   bool is_list = op_->list_result >= 0;
   num_outputs = is_list ? outs[0].length : op_->num_outs;
-  auto output = [&](size_t j) { return is_list ? outs[0].tensors()[j].impl() : outs[j].kind == ValueKind::Tensor ? outs[j].tensor : nullptr; };
+  auto output = [&](size_t j) {
+    return is_list                             ? outs[0].tensors()[j].impl()
+           : outs[j].kind == ValueKind::Tensor ? outs[j].tensor
+                                               : nullptr;
+  };
   for (size_t j = 0; j < num_outputs; ++j)
-    if (TensorImpl* t = output(j)) remember_sizes(t, j);
+    if (TensorImpl* t = output(j)) remember(t, j);
   if (!op_->saves_outputs) return;
   const SaveList& list = op_->def->save;
   for (int i = 0; i < list.count; ++i) {
     const SaveItem& item = list.items[i];
-    if (!item.output || !needs_save(item)) continue;
-    for (size_t j = is_list ? 0 : size_t(item.index); j < (is_list ? num_outputs : size_t(item.index) + 1); ++j) {
+    if (!item.output || !saves(item, *this, edges())) continue;
+    for (size_t j = is_list ? 0 : size_t(item.index); j < (is_list ? num_outputs : size_t(item.index) + 1);
+         ++j) {
       TensorImpl* t = output(j);
       if (!t) continue;
       VESTA_CHECK_AS(InternalError, num_saved_ < saved_capacity_, op_->name, ": too many saved outputs");
@@ -267,7 +272,8 @@ std::string OpNode::name() const {
   bool upper = true;
   std::string out;
   for (char c : n) {
-    if (c == '_') upper = true;
+    if (c == '_')
+      upper = true;
     else {
       out += upper ? char(std::toupper(c)) : c;
       upper = false;
@@ -279,7 +285,7 @@ std::string OpNode::name() const {
 void OpNode::release_saved() {
   for (int k = 0; k < num_saved_; ++k)
     if (saved_[k].impl) {
-      drop(saved_[k]);
+      vesta::detail::release(saved_[k].impl);
       saved_[k].impl = nullptr;
     }
   if (num_saved_) released_ = true;
@@ -287,7 +293,7 @@ void OpNode::release_saved() {
 
 void OpNode::destroy() {
   for (int k = 0; k < num_saved_; ++k)
-    if (saved_[k].impl) drop(saved_[k]);
+    if (saved_[k].impl) vesta::detail::release(saved_[k].impl);
   delete more_out_sizes_;
   uint32_t bytes = block_bytes_;
   void* block = this;
@@ -295,7 +301,8 @@ void OpNode::destroy() {
   cpu::free(block, bytes);
 }
 
-int OpNode::first_edge_after_lists(int arg) const {
+int OpNode::first_edge(int arg) const {
+  if (!op_->has_tensor_lists && op_->edge_of_arg[arg] >= 0) return op_->edge_of_arg[arg];
   int e = 0;
   for (int k = 0; k < op_->num_tensor_args; ++k) {
     int i = op_->tensor_args[k];
@@ -304,6 +311,10 @@ int OpNode::first_edge_after_lists(int arg) const {
   }
   throw InternalError(op_->name + ": argument " + std::to_string(arg) + " is not a tensor");
 }
+int OpNode::edge_count(int arg) const {
+  return attrs_[arg].kind == ValueKind::TensorList ? int(attrs_[arg].length) : 1;
+}
+
 IntArrayRef OpNode::out_sizes(int j) const {
   if (j == 0 && out_ndim_ != kElsewhere) return {out_sizes_, out_ndim_};
   return (*more_out_sizes_)[size_t(j)];
@@ -318,14 +329,17 @@ int OpNode::find_saved(int index, bool output, int element) const {
 
 Tensor OpNode::unpack(int slot) {
   Saved& s = saved_[slot];
-  VESTA_CHECK(!released_ && s.impl, name(), ": trying to backward through the graph a second time, but its saved tensors were freed; "
+  VESTA_CHECK(!released_ && s.impl, name(),
+              ": trying to backward through the graph a second time, but its saved tensors were freed; "
               "pass retain_graph=true to the first backward");
   TensorImpl* t = s.impl;
   if (t->storage && t->storage->version != s.version) {
     throw ValueError(vesta::detail::message(
-        name(), ": a tensor saved for the gradient of ", op_->name, " (", s.output >= 0 ? "its output" : "its input", " ",
-        s.output >= 0 ? std::to_string(s.output) : std::to_string(s.edge), ", ", to_string(t->dtype), ") was modified by an in-place operation",
-        last_in_place_op(t->storage), ": it is at version ", t->storage->version, ", expected version ", s.version));
+        name(), ": a tensor saved for the gradient of ", op_->name, " (",
+        s.output >= 0 ? "its output" : "its input", " ",
+        s.output >= 0 ? std::to_string(s.output) : std::to_string(s.edge), ", ", to_string(t->dtype),
+        ") was modified by an in-place operation", last_in_place_op(t->storage), ": it is at version ",
+        t->storage->version, ", expected version ", s.version));
   }
   if (!create_graph) return Tensor::borrow(t);
   // Reconnect: a fresh alias whose history is the original edge, or this node for an output.
@@ -376,12 +390,9 @@ Tensor Grad::in(int i) const {
   auto& n = as_op_node(node_);
   if (values_[i].is_none()) return Tensor();
   int slot = n.find_saved(i, false);
-  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads input ", i, ", which .save does not keep");
+  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads input ", i,
+                 ", which .save does not keep");
   return n.unpack(slot);
-}
-Tensor Grad::in_conj(int i) const {
-  Tensor t = in(i);
-  return t.defined() && t.is_complex() ? t.conj() : t;
 }
 std::vector<Tensor> Grad::in_list(int i) const {
   auto& n = as_op_node(node_);
@@ -395,7 +406,8 @@ std::vector<Tensor> Grad::in_list(int i) const {
 Tensor Grad::out(int j) const {
   auto& n = as_op_node(node_);
   int slot = n.find_saved(j, true);
-  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads output ", j, ", which .save does not keep");
+  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads output ", j,
+                 ", which .save does not keep");
   return n.unpack(slot);
 }
 IntArrayRef Grad::sizes(int i) const { return list_sizes(i, 0); }

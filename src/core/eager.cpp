@@ -39,7 +39,8 @@ bool any_meta(const Op& op, const Value* args) {
         if (t.defined() && t.is_meta()) return true;
   }
   int device_arg = op.schema.index_of("device");
-  return device_arg >= 0 && args[device_arg].kind == ValueKind::Device && Device::unpack(uint8_t(args[device_arg].i)).is_meta();
+  return device_arg >= 0 && args[device_arg].kind == ValueKind::Device &&
+         Device::unpack(uint8_t(args[device_arg].i)).is_meta();
 }
 
 void resolve_lazy_bits(const Op& op, const Value*& args, Replaced& r) {
@@ -80,7 +81,8 @@ void apply_type_rule(const Op& op, const Value*& args, Replaced& r) {
         VESTA_CHECK_AS(TypeError, t->dtype == first, op.name, ": expected ", dtype_name(first), " for ",
                        op.schema.args[op.tensor_args[k]].name, ", got ", dtype_name(t->dtype));
       };
-      if (v.kind == ValueKind::Tensor) check(v.tensor);
+      if (v.kind == ValueKind::Tensor)
+        check(v.tensor);
       else if (v.kind == ValueKind::TensorList)
         for (auto& t : v.tensors())
           if (t.defined()) check(t.impl());
@@ -115,7 +117,8 @@ Tensor allocate(const OutMeta& m) {
   if (m.has_strides && numel) {
     elements = 1;
     for (int d = 0; d < m.ndim; ++d)
-      elements = checked_add(elements, checked_mul(m.sizes()[d].raw() - 1, m.strides()[d].raw(), "empty"), "empty");
+      elements =
+          checked_add(elements, checked_mul(m.sizes()[d].raw() - 1, m.strides()[d].raw(), "empty"), "empty");
   }
   int64_t bytes = checked_mul<int64_t>(elements, int64_t(element_size(m.dtype)), "empty");
   TensorImpl* impl = new_tensor(size_t(bytes));
@@ -142,7 +145,8 @@ void eager_view(const Op& op, const Value* args, Value* outs) {
   }
   std::vector<Tensor> list;
   list.reserve(c.list().size());
-  for (auto& m : c.list()) list.push_back(make_view(op, args[m.view_of].tensor, m, ViewCreation::MultiOutput));
+  for (auto& m : c.list())
+    list.push_back(make_view(op, args[m.view_of].tensor, m, ViewCreation::MultiOutput));
   outs[0] = detail::give_list(std::move(list));
 }
 
@@ -154,8 +158,10 @@ void give_results(const Op& op, std::vector<Tensor>& results, Value* outs) {
   for (int j = 0; j < op.num_outs; ++j) {
     Tensor& t = results[size_t(j)];
     // A number as result (equal, allclose): the block computes it as a 0-dim tensor.
-    if (op.schema.results[size_t(j)].tensor) outs[j] = detail::give(std::move(t));
-    else outs[j] = Value(t.item());
+    if (op.schema.results[size_t(j)].tensor)
+      outs[j] = detail::give(std::move(t));
+    else
+      outs[j] = Value(t.item());
   }
 }
 
@@ -174,7 +180,9 @@ void run_functional_kernel(const Op& op, const Value* args, std::vector<Tensor>&
   struct Free {
     void* p;
     int64_t n;
-    ~Free() { if (p) cpu::free(p, size_t(n)); }
+    ~Free() {
+      if (p) cpu::free(p, size_t(n));
+    }
   } free_workspace{workspace, bytes};
   op.def->kernels.find(DeviceType::CPU)(KernelCtx(op, args, results.data(), int(results.size()), workspace));
 }
@@ -197,13 +205,15 @@ void write_back(const Op& op, const Value* args, Value* outs) {
     Tensor result = detail::take(tmp[j]);
     Tensor target = Tensor::borrow(args[first + j].tensor);
     if (op.form == OpForm::Out) {
-      VESTA_CHECK_AS(TypeError, can_cast(result.dtype(), target.dtype()), op.name, ": result type ", to_string(result.dtype()),
-                     " can't be cast to the desired output type ", to_string(target.dtype()));
+      VESTA_CHECK_AS(TypeError, can_cast(result.dtype(), target.dtype()), op.name, ": result type ",
+                     to_string(result.dtype()), " can't be cast to the desired output type ",
+                     to_string(target.dtype()));
       resize_out(op, target, result.sizes());
     } else {
       VESTA_CHECK(target.sizes() == result.sizes(), op.name, ": the result has another shape than self");
-      VESTA_CHECK_AS(TypeError, can_cast(result.dtype(), target.dtype()), op.name, ": result type ", to_string(result.dtype()),
-                     " can't be cast to the desired output type ", to_string(target.dtype()));
+      VESTA_CHECK_AS(TypeError, can_cast(result.dtype(), target.dtype()), op.name, ": result type ",
+                     to_string(result.dtype()), " can't be cast to the desired output type ",
+                     to_string(target.dtype()));
     }
     target.copy_(result);
     outs[j] = detail::give(std::move(target));
@@ -257,23 +267,29 @@ Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& m, ViewCreation 
     impl->data = static_cast<char*>(base->storage->data) + impl->offset * int64_t(element_size(m.dtype));
   else
     impl->bits &= ~TensorImpl::kHasData;
-  if (m.ndim <= TensorImpl::kInlineDims) impl->ndim = uint8_t(m.ndim);
-  else set_ndim(impl, m.ndim);
-  const SymInt *from_sizes = m.sizes(), *from_strides = m.strides();
+  if (m.ndim <= TensorImpl::kInlineDims)
+    impl->ndim = uint8_t(m.ndim);
+  else
+    set_ndim(impl, m.ndim);
   int64_t *sizes = impl->sizes_data(), *strides = impl->strides_data();
   for (int d = 0; d < m.ndim; ++d) {
-    sizes[d] = from_sizes[d].raw();
-    strides[d] = from_strides[d].raw();
+    sizes[d] = m.sizes()[d].raw();
+    strides[d] = m.strides()[d].raw();
   }
-  impl->bits |= base->bits & (TensorImpl::kConj | TensorImpl::kNeg | TensorImpl::kInference | TensorImpl::kTrace);
-  if (impl->bits & TensorImpl::kTrace) [[unlikely]] symbolic_facts(impl);
-  else refresh_facts(impl);
-  if (op.def->non_differentiable) return t;  // detach: shares storage and version, but is no view for autograd
+  impl->bits |=
+      base->bits & (TensorImpl::kConj | TensorImpl::kNeg | TensorImpl::kInference | TensorImpl::kTrace);
+  if (impl->bits & TensorImpl::kTrace) [[unlikely]]
+    symbolic_facts(impl);
+  else
+    refresh_facts(impl);
+  if (op.def->non_differentiable)
+    return t;  // detach: shares storage and version, but is no view for autograd
   TensorImpl* root = base->bits & TensorImpl::kView ? base->view.base : base;
   root->refs.fetch_add(1, std::memory_order_relaxed);
   impl->view.base = root;
   impl->view.grad_version = base->storage->version;
-  impl->view.creation = uint8_t(!thread_state.grad_mode && creation == ViewCreation::Default ? ViewCreation::NoGrad : creation);
+  impl->view.creation =
+      uint8_t(!thread_state.grad_mode && creation == ViewCreation::Default ? ViewCreation::NoGrad : creation);
   impl->bits |= TensorImpl::kView;
   return t;
 }
@@ -282,7 +298,8 @@ void resize_out(const Op& op, const Tensor& out, IntArrayRef sizes) {
   if (out.sizes() == sizes) return;
   TensorImpl* impl = out.impl();
   int64_t numel = checked_numel({sizes.data(), sizes.size()}, op.name.c_str());
-  VESTA_CHECK(impl->numel == 0 || uint64_t(numel) * element_size(impl->dtype) <= impl->storage->bytes || !(impl->bits & TensorImpl::kView),
+  VESTA_CHECK(impl->numel == 0 || uint64_t(numel) * element_size(impl->dtype) <= impl->storage->bytes ||
+                  !(impl->bits & TensorImpl::kView),
               op.name, ": cannot resize an out= tensor that is a view");
   if (uint64_t(numel) * element_size(impl->dtype) > impl->storage->bytes) {
     Tensor fresh = empty_cpu(sizes, impl->dtype);
@@ -297,7 +314,9 @@ void resize_out(const Op& op, const Tensor& out, IntArrayRef sizes) {
   set_contiguous(impl, sizes.data(), int(sizes.size()));
 }
 
-Tensor& KernelCtx::allocate(int j, IntArrayRef sizes, DType dtype) const { return outs_[j] = empty_cpu(sizes, dtype); }
+Tensor& KernelCtx::allocate(int j, IntArrayRef sizes, DType dtype) const {
+  return outs_[j] = empty_cpu(sizes, dtype);
+}
 
 EagerFn choose_eager(const Op& op) {
   bool kernel = op.def->kernels.find(DeviceType::CPU);

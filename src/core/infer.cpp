@@ -17,8 +17,11 @@ int Args::index_of(const char* arg_name) const {
   return i;
 }
 
-void InferCtx::throw_dim_out_of_range(int64_t d, int64_t n) const {
-  throw IndexError(detail::message(name(), ": expected a dim in [", -n, ", ", n - 1, "], got ", d));
+int InferCtx::wrap_dim(int64_t d, int ndim) const {
+  int64_t n = std::max(ndim, 1);
+  VESTA_CHECK_AS(IndexError, d >= -n && d < n, name(), ": expected a dim in [", -n, ", ", n - 1, "], got ",
+                 d);
+  return int(d < 0 ? d + n : d);
 }
 
 void InferCtx::set_count(int n) {
@@ -27,7 +30,8 @@ void InferCtx::set_count(int n) {
   num_outs_ = n;
 }
 
-void InferCtx::out_strided(int j, ArrayRef<SymInt> sizes, ArrayRef<SymInt> strides, DType dtype, Device device) {
+void InferCtx::out_strided(int j, ArrayRef<SymInt> sizes, ArrayRef<SymInt> strides, DType dtype,
+                           Device device) {
   OutMeta& m = outs_[j];
   m.defined = true;
   m.dtype = dtype;
@@ -47,7 +51,8 @@ void InferCtx::out(int j, ArrayRef<SymInt> sizes, DType dtype, Device device) {
 void InferCtx::out_like(int j, int i, std::optional<DType> dtype) {
   const Tensor& t = tensor(i);
   bool keep_order = (t.impl()->bits & TensorImpl::kDense) && !t.impl()->contiguous();
-  out_strided(j, sizes(i), keep_order ? strides(i) : ArrayRef<SymInt>(), dtype.value_or(t.dtype()), t.device());
+  out_strided(j, sizes(i), keep_order ? strides(i) : ArrayRef<SymInt>(), dtype.value_or(t.dtype()),
+              t.device());
 }
 
 void InferCtx::out_view(int j, int i, ArrayRef<SymInt> sizes, ArrayRef<SymInt> strides, SymInt offset,
@@ -138,18 +143,27 @@ void infer_pointwise(InferCtx& c, const Op& op, const Value* args) {
     for (size_t d = 0; d < s.size(); ++d) {
       SymInt& have = sizes[sizes.size() - s.size() + d];
       if (have == s[d] || s[d] == 1) continue;
-      VESTA_CHECK(have == 1, op.name, ": expected sizes that broadcast, got ", have.str(), " and ", s[d].str(), " at dim ",
-                  sizes.size() - s.size() + d);
+      VESTA_CHECK(have == 1, op.name, ": expected sizes that broadcast, got ", have.str(), " and ",
+                  s[d].str(), " at dim ", sizes.size() - s.size() + d);
       have = s[d];
     }
   }
   DType common = common_dtype(op, args);
   DType result = common;
   switch (op.def->types.result) {
-    case ResultType::Same: break;
-    case ResultType::Bool: result = DType::Bool; break;
-    case ResultType::Real: result = common == DType::Complex64 ? DType::Float32 : common == DType::Complex128 ? DType::Float64 : common; break;
-    case ResultType::Integer: result = DType::Int64; break;
+    case ResultType::Same:
+      break;
+    case ResultType::Bool:
+      result = DType::Bool;
+      break;
+    case ResultType::Real:
+      result = common == DType::Complex64    ? DType::Float32
+               : common == DType::Complex128 ? DType::Float64
+                                             : common;
+      break;
+    case ResultType::Integer:
+      result = DType::Int64;
+      break;
   }
   // One dense operand order is kept when all operands share it.
   ArrayRef<SymInt> strides;
@@ -160,7 +174,8 @@ void infer_pointwise(InferCtx& c, const Op& op, const Value* args) {
     bool full = InferCtx::sizes_of(t) == ArrayRef<SymInt>(sizes);
     if (full && !first) first = &t;
   }
-  if (first && (first->impl()->bits & TensorImpl::kDense) && !first->impl()->contiguous()) strides = InferCtx::strides_of(*first);
+  if (first && (first->impl()->bits & TensorImpl::kDense) && !first->impl()->contiguous())
+    strides = InferCtx::strides_of(*first);
   for (int j = 0; j < std::max<int>(1, op.num_outs); ++j) c.out_strided(j, sizes, strides, result, device);
 }
 

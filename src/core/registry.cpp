@@ -1,6 +1,8 @@
 // Turns op blocks into the table that `call` reads.
 #include "core/registry.h"
 
+#include <algorithm>
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -22,6 +24,9 @@ Registry& registry() {
   static auto* r = new Registry;
   return *r;
 }
+// By id, for op_of. Published when init() is done; register_ops must not run while other threads call ops.
+std::atomic<const Op* const*> op_table{nullptr};
+
 constexpr const char* kGeneratedSchemas[] = {
 #include "gen/op_schemas.inc"
 };
@@ -42,7 +47,8 @@ std::vector<std::string> split_names(const char* list) {
 
 int arg_index(const Op& op, const std::string& name) {
   int i = op.schema.index_of(name);
-  VESTA_CHECK_AS(InternalError, i >= 0, op.name, ": the block names an argument that the schema lacks: ", name);
+  VESTA_CHECK_AS(InternalError, i >= 0, op.name,
+                 ": the block names an argument that the schema lacks: ", name);
   return i;
 }
 
@@ -51,14 +57,16 @@ uint16_t direct_types(const Op& op) {
   constexpr struct {
     DType dtype;
     ComputeType loop;
-  } kDirect[] = {{DType::Bool, ComputeType::U8},    {DType::Int32, ComputeType::I32},     {DType::Int64, ComputeType::I64},
-                 {DType::Float32, ComputeType::F32}, {DType::Float64, ComputeType::F64},   {DType::Complex64, ComputeType::C64},
+  } kDirect[] = {{DType::Bool, ComputeType::U8},        {DType::Int32, ComputeType::I32},
+                 {DType::Int64, ComputeType::I64},      {DType::Float32, ComputeType::F32},
+                 {DType::Float64, ComputeType::F64},    {DType::Complex64, ComputeType::C64},
                  {DType::Complex128, ComputeType::C128}};
   const TypeRule& rule = op.def->types;
   if (op.num_outs != 1 || rule.result == ResultType::Integer || op.num_tensor_args > 4) return 0;
   uint16_t mask = 0;
   for (auto& d : kDirect) {
-    bool fits = op.loops[int(d.loop)] && rule.accepts(d.dtype) && !(rule.promote == Promote::Float && is_integral(d.dtype, true)) &&
+    bool fits = op.loops[int(d.loop)] && rule.accepts(d.dtype) &&
+                !(rule.promote == Promote::Float && is_integral(d.dtype, true)) &&
                 !(rule.result == ResultType::Real && is_complex(d.dtype));
     if (fits) mask = uint16_t(mask | 1u << int(d.dtype));
   }
@@ -80,11 +88,7 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
     auto& a = schema.args[size_t(i)];
     op.mutates |= a.mutated;
     op.returns_view |= a.aliases;
-    bool pointer = a.list || a.type == ArgType::String || a.type == ArgType::Scalar;
-    if (a.type != ArgType::Tensor) {
-      if (pointer) op.pointer_args |= 1u << i;
-      continue;
-    }
+    if (a.type != ArgType::Tensor) continue;
     if (form == OpForm::Out && a.mutated && a.keyword_only) {
       if (op.out_arg < 0) op.out_arg = int8_t(i);
       continue;
@@ -104,15 +108,24 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
   op.defaults.resize(op.num_args);
   for (int i = 0; i < op.num_args; ++i) op.defaults[size_t(i)] = parse_default(schema.args[size_t(i)]);
   op.loops = loops ? loops->loop : def.scalar.loops.loop;
-  if (def.scalar.classes && def.types.promote != Promote::None && !def.decompose && !def.kernels.find(DeviceType::CPU))
+  if (def.scalar.classes && def.types.promote != Promote::None && !def.decompose &&
+      !def.kernels.find(DeviceType::CPU))
     op.eager = registry().hooks.pointwise, op.direct_types = direct_types(op);
   else
     op.eager = choose_eager(op);
-  bool defined = def.scalar.classes || def.kernels.find(DeviceType::CPU) || def.decompose || (op.returns_view && def.infer);
-  VESTA_CHECK(defined && op.eager, op.name, ": the block needs a scalar text, a kernel, a decomposition or a view inference");
+  bool needs_loops = op.eager == registry().hooks.pointwise;
+  VESTA_CHECK(
+      !needs_loops || std::any_of(op.loops, op.loops + kNumComputeTypes, [](ScalarLoop f) { return f; }),
+      op.name,
+      ": the scalar text was compiled without loops: define VESTA_OP_LOOPS before including vesta/op.h");
+  bool defined = def.scalar.classes || def.kernels.find(DeviceType::CPU) || def.decompose ||
+                 (op.returns_view && def.infer);
+  VESTA_CHECK(defined && op.eager, op.name,
+              ": the block needs a scalar text, a kernel, a decomposition or a view inference");
 }
 
-void add_op(const OpDef& def, const Schema& schema, OpForm form, const ScalarLoops* loops, const char* family, uint16_t functional) {
+void add_op(const OpDef& def, const Schema& schema, OpForm form, const ScalarLoops* loops, const char* family,
+            uint16_t functional) {
   Registry& r = registry();
   Op& op = r.storage.emplace_back();
   fill(op, def, schema, form, loops);
@@ -121,8 +134,9 @@ void add_op(const OpDef& def, const Schema& schema, OpForm form, const ScalarLoo
   op.functional = form == OpForm::Functional ? op.id : functional;
   VESTA_CHECK(r.by_name.emplace(op.name, &op).second, "register_ops: ", op.name, " is registered already");
   if (op.id < std::size(kGeneratedSchemas))
-    VESTA_CHECK_AS(InternalError, op.schema_text == kGeneratedSchemas[op.id], "register_ops: built-in op ", op.id,
-                   " is ", op.schema_text, " but the generated headers say ", kGeneratedSchemas[op.id]);
+    VESTA_CHECK_AS(InternalError, op.schema_text == kGeneratedSchemas[op.id], "register_ops: built-in op ",
+                   op.id, " is ", op.schema_text, " but the generated headers say ",
+                   kGeneratedSchemas[op.id]);
   r.ops.push_back(&op);
 }
 
@@ -147,25 +161,41 @@ bool kind_fits(const SchemaArg& a, const Value& v) {
   if (v.is_none()) return a.optional || a.has_default;
   if (a.list) {
     switch (a.type) {
-      case ArgType::Tensor: return v.kind == ValueKind::TensorList;
-      case ArgType::Int: return v.kind == ValueKind::IntList;
-      case ArgType::Float: return v.kind == ValueKind::FloatList;
-      case ArgType::Bool: return v.kind == ValueKind::BoolList;
-      default: return v.kind == ValueKind::ScalarList;
+      case ArgType::Tensor:
+        return v.kind == ValueKind::TensorList;
+      case ArgType::Int:
+        return v.kind == ValueKind::IntList;
+      case ArgType::Float:
+        return v.kind == ValueKind::FloatList;
+      case ArgType::Bool:
+        return v.kind == ValueKind::BoolList;
+      default:
+        return v.kind == ValueKind::ScalarList;
     }
   }
   switch (a.type) {
-    case ArgType::Tensor: return v.kind == ValueKind::Tensor;
-    case ArgType::Scalar: return number;
-    case ArgType::Int: return v.kind == ValueKind::Int;
-    case ArgType::Float: return v.kind == ValueKind::Float || v.kind == ValueKind::Int;
-    case ArgType::Bool: return v.kind == ValueKind::Bool;
-    case ArgType::String: return v.kind == ValueKind::String;
-    case ArgType::DType: return v.kind == ValueKind::DType;
-    case ArgType::Device: return v.kind == ValueKind::Device;
-    case ArgType::Layout: return v.kind == ValueKind::Layout;
-    case ArgType::MemoryFormat: return v.kind == ValueKind::MemoryFormat;
-    case ArgType::Generator: return v.kind == ValueKind::Generator;
+    case ArgType::Tensor:
+      return v.kind == ValueKind::Tensor;
+    case ArgType::Scalar:
+      return number;
+    case ArgType::Int:
+      return v.kind == ValueKind::Int;
+    case ArgType::Float:
+      return v.kind == ValueKind::Float || v.kind == ValueKind::Int;
+    case ArgType::Bool:
+      return v.kind == ValueKind::Bool;
+    case ArgType::String:
+      return v.kind == ValueKind::String;
+    case ArgType::DType:
+      return v.kind == ValueKind::DType;
+    case ArgType::Device:
+      return v.kind == ValueKind::Device;
+    case ArgType::Layout:
+      return v.kind == ValueKind::Layout;
+    case ArgType::MemoryFormat:
+      return v.kind == ValueKind::MemoryFormat;
+    case ArgType::Generator:
+      return v.kind == ValueKind::Generator;
   }
   return false;
 }
@@ -174,16 +204,18 @@ bool kind_fits(const SchemaArg& a, const Value& v) {
 void check_arguments(const Op& op, const Value* args) {
   for (int i = 0; i < op.num_args; ++i) {
     const SchemaArg& a = op.schema.args[size_t(i)];
-    VESTA_CHECK_AS(TypeError, kind_fits(a, args[i]), op.name, ": argument ", a.name, " has the wrong kind: got ", value_text(args[i]));
+    VESTA_CHECK_AS(TypeError, kind_fits(a, args[i]), op.name, ": argument ", a.name,
+                   " has the wrong kind: got ", value_text(args[i]));
     // Lists of tensors may hold no undefined entries unless the schema says so ("Tensor?[]").
     if (args[i].kind == ValueKind::TensorList && !a.optional_items)
-      for (auto& t : args[i].tensors()) VESTA_CHECK_AS(TypeError, t.defined(), op.name, ": argument ", a.name, " holds an undefined tensor");
+      for (auto& t : args[i].tensors())
+        VESTA_CHECK_AS(TypeError, t.defined(), op.name, ": argument ", a.name, " holds an undefined tensor");
   }
 }
 
 void set_registry_hooks(const RegistryHooks& hooks) { registry().hooks = hooks; }
 
-void publish_ops() { detail::op_table.store(registry().ops.data(), std::memory_order_release); }
+void publish_ops() { op_table.store(registry().ops.data(), std::memory_order_release); }
 
 void register_ops(const OpFamily& family) { add_family(family); }
 void register_ops(std::span<const OpDef> ops) {
@@ -192,10 +224,13 @@ void register_ops(std::span<const OpDef> ops) {
   publish_ops();
 }
 
-constinit std::atomic<const Op* const*> detail::op_table{nullptr};
-const Op& detail::op_of_first_call(OpId id) {
-  init();
-  return *op_table.load(std::memory_order_acquire)[int(id)];
+const Op& op_of(OpId id) {
+  const Op* const* table = op_table.load(std::memory_order_acquire);
+  if (!table) [[unlikely]] {
+    init();
+    table = op_table.load(std::memory_order_acquire);
+  }
+  return *table[int(id)];
 }
 const Op* find_op(std::string_view name) {
   init();

@@ -1,6 +1,5 @@
 #pragma once
 // The registered operators: a block's text turned into what the call path needs. Built once, then immutable.
-#include <atomic>
 #include <string_view>
 #include <vector>
 
@@ -24,40 +23,29 @@ struct Op {
   bool has_tensor_lists = false;
   bool mutates = false;  // writes arguments: in place, out=, or a block with mutated arguments
   bool returns_view = false;
-  int8_t out_arg = -1;     // first out= argument
-  int8_t list_result = -1; // the one Tensor[] result
+  int8_t out_arg = -1;      // first out= argument
+  int8_t list_result = -1;  // the one Tensor[] result
 
   static constexpr int kMaxTensors = 12, kMaxAttrs = 6;
-  uint8_t tensor_args[kMaxTensors]{};  // positions of arguments of tensor type (lists included), out= excluded
-  uint8_t attr_args[kMaxAttrs]{};      // positions of the scalar text's attributes
+  uint8_t
+      tensor_args[kMaxTensors]{};  // positions of arguments of tensor type (lists included), out= excluded
+  uint8_t attr_args[kMaxAttrs]{};  // positions of the scalar text's attributes
   uint8_t num_attrs = 0;
-  int8_t edge_of_arg[32];              // position among the tensor arguments, -1 for others; without lists: its edge
+  int8_t edge_of_arg[32];  // position among the tensor arguments, -1 for others; without lists: its edge
   bool saves_outputs = false;
   // What the pointwise driver's short way takes: dtypes that need neither promotion nor staging (a mask over DType).
   uint16_t direct_types = 0;
-  uint32_t promote_mask = 0;           // argument positions of Scalars that take part in promotion
-  uint16_t functional = 0;             // id of the functional form, for in-place and out forms
-  // Arguments (a mask of positions) whose values may point to memory: lists of numbers, strings, complex Scalars.
-  uint32_t pointer_args = 0;
+  uint32_t promote_mask = 0;  // argument positions of Scalars that take part in promotion
+  uint16_t functional = 0;    // id of the functional form, for in-place and out forms
 
   Schema schema;
-  std::string name;               // "add.Tensor"
-  std::string schema_text;        // the whole schema, of this form
-  std::vector<Value> defaults;    // by argument; None where there is none
+  std::string name;             // "add.Tensor"
+  std::string schema_text;      // the whole schema, of this form
+  std::vector<Value> defaults;  // by argument; None where there is none
   const char* family = "";
 };
 
-namespace detail {
-// By id. Published when init() is done; register_ops must not run while other threads call ops.
-extern std::atomic<const Op* const*> op_table;
-const Op& op_of_first_call(OpId id);
-}  // namespace detail
-
-inline const Op& op_of(OpId id) {
-  const Op* const* table = detail::op_table.load(std::memory_order_acquire);
-  if (!table) [[unlikely]] return detail::op_of_first_call(id);
-  return *table[int(id)];
-}
+const Op& op_of(OpId id);
 inline const Op& op_of(uint16_t id) { return op_of(OpId(id)); }
 // Null where no such operator is registered. "add.Tensor", "add_.Tensor", "relu" (the empty overload).
 const Op* find_op(std::string_view name_and_overload);
