@@ -19,7 +19,6 @@ using cpu::ReduceOp;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-Value none() { return Value(); }
 DType real_of(DType t) { return t == kComplexFloat ? kFloat : t == kComplexDouble ? kDouble : t; }
 std::optional<DType> opt_dtype(const Args& a, int i) { return a.has(i) ? std::optional(DType(a.integer(i))) : std::nullopt; }
 double count_reduced(const Args& a, IntArrayRef sizes, const Value& dims) {
