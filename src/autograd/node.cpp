@@ -1,6 +1,7 @@
 // Life of nodes: recording, saving, unpacking, release.
 #include "autograd/node.h"
 
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -14,7 +15,8 @@ namespace vesta {
 
 namespace {
 // Nodes whose count fell to zero, released by the outermost call: a chain of a million nodes needs no stack.
-thread_local std::vector<GradNode*>* pending_release = nullptr;
+constinit thread_local std::vector<GradNode*>* pending_release __attribute__((tls_model("initial-exec"))) =
+    nullptr;
 }  // namespace
 
 void release_grad_node(GradNode* node) {
@@ -38,13 +40,8 @@ void release_grad_node(GradNode* node) {
 
 namespace autograd {
 
-Node::Node() : sequence(thread_state.sequence++) {}
-
 void Node::release_edges() {
-  for (auto& e : edges()) {
-    if (e.node) release_grad_node(e.node);
-    if (e.leaf) vesta::detail::release(e.leaf);
-  }
+  for (auto& e : edges()) release_edge(e);
   num_edges_ = 0;
 }
 
@@ -82,14 +79,6 @@ void attach_output(TensorImpl* impl, Node* node, uint32_t output_nr) {
 
 namespace {
 
-bool saves(const SaveItem& item, const OpNode& node, std::span<Edge> edges) {
-  if (item.needs < 0) return true;
-  int first = node.first_edge(item.needs), count = node.edge_count(item.needs);
-  for (int k = 0; k < count; ++k)
-    if (edges[size_t(first + k)].valid()) return true;
-  return false;
-}
-
 size_t attr_bytes(const Value& v) {
   switch (v.kind) {
     case ValueKind::IntList:
@@ -109,22 +98,24 @@ size_t attr_bytes(const Value& v) {
 
 }  // namespace
 
-OpNode* OpNode::record(const Op& op, const Value* args, std::span<Edge> edges) {
+OpNode* OpNode::record(const Op& op, const Value* args) {
   // How much follows the object: edges, attributes, saved tensors, metas, sizes, the contents of lists and strings.
-  size_t attr_tail = 0, size_words = 0, list_slots = 0;
-  for (int i = 0; i < op.num_args; ++i)
-    if (args[i].kind >= ValueKind::Complex) attr_tail += attr_bytes(args[i]);
+  size_t attr_tail = 0, size_words = 0, list_slots = 0, num_edges = op.num_tensor_args;
+  for (uint32_t left = op.pointer_args; left; left &= left - 1)
+    attr_tail += attr_bytes(args[std::countr_zero(left)]);
   for (int k = 0; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
     if (v.kind == ValueKind::Tensor) {
       size_words += v.tensor->ndim;
     } else if (v.kind == ValueKind::TensorList) {
       list_slots += v.length;
+      num_edges = num_edges + v.length - 1;
       for (auto& t : v.tensors()) size_words += t.defined() ? size_t(t.impl()->ndim) : 0;
     }
   }
-  size_t capacity = size_t(op.def->save.count) + list_slots + (op.list_result >= 0 ? 8 : 0);
-  size_t bytes = sizeof(OpNode) + edges.size() * (sizeof(Edge) + sizeof(InputMeta)) +
+  const SaveList& list = op.def->save;
+  size_t capacity = size_t(list.count) + list_slots + (op.list_result >= 0 ? 8 : 0);
+  size_t bytes = sizeof(OpNode) + num_edges * (sizeof(Edge) + sizeof(InputMeta)) +
                  op.num_args * sizeof(Value) + capacity * sizeof(Saved) + size_words * 8 + attr_tail;
   char* at = static_cast<char*>(cpu::allocate(bytes));
   auto* node = new (at) OpNode();
@@ -136,53 +127,61 @@ OpNode* OpNode::record(const Op& op, const Value* args, std::span<Edge> edges) {
     at += count * sizeof(T);
   };
   int64_t* words;
-  take(node->edges_, edges.size());
-  take(node->metas_, edges.size());
+  take(node->edges_, num_edges);
+  take(node->metas_, num_edges);
   take(node->attrs_, op.num_args);
   take(node->saved_, capacity);
   take(words, size_words);
-  node->num_edges_ = edges.size();
   node->saved_capacity_ = uint16_t(capacity);
-  for (size_t k = 0; k < edges.size(); ++k) node->edges_[k] = edges[k];
   // Attributes: lists and strings are copied behind the node; tensors are blanked (a list keeps its length).
-  for (int i = 0; i < op.num_args; ++i) {
-    Value v = args[i];
-    if (v.kind == ValueKind::Tensor) {
-      v.tensor = nullptr;
-    } else if (v.kind == ValueKind::TensorList) {
-      v.ptr = nullptr;
-    } else if (v.kind >= ValueKind::Complex) {
-      if (size_t n = attr_bytes(v)) {
-        bool bytes_only = v.kind == ValueKind::BoolList || v.kind == ValueKind::String;
-        std::memcpy(at, v.ptr, bytes_only ? v.length : n);
-        v.ptr = at;
-        at += n;
-      }
+  Value* attrs = node->attrs_;
+  for (int i = 0; i < op.num_args; ++i) attrs[i] = args[i];
+  for (int k = 0; k < op.num_tensor_args; ++k) attrs[op.tensor_args[k]].tensor = nullptr;
+  for (uint32_t left = op.pointer_args; left; left &= left - 1) {
+    Value& v = attrs[std::countr_zero(left)];
+    if (size_t n = attr_bytes(v)) {
+      bool bytes_only = v.kind == ValueKind::BoolList || v.kind == ValueKind::String;
+      std::memcpy(at, v.ptr, bytes_only ? v.length : n);
+      v.ptr = at;
+      at += n;
     }
-    node->attrs_[i] = v;
   }
-  InputMeta* meta = node->metas_;
-  auto describe = [&](TensorImpl* t) {
-    *meta++ = {t ? t->dtype : DType::Undefined, uint8_t(t ? t->ndim : 0), words};
-    if (!t) return;
-    const int64_t* sizes = t->sizes_data();
-    for (int d = 0; d < t->ndim; ++d) *words++ = sizes[d];
-  };
-  for (int k = 0; k < op.num_tensor_args; ++k) {
-    const Value& v = args[op.tensor_args[k]];
-    if (v.kind == ValueKind::TensorList)
-      for (auto& t : v.tensors()) describe(t.impl());
-    else
-      describe(v.kind == ValueKind::Tensor ? v.tensor : nullptr);
-  }
-  const SaveList& list = op.def->save;
   try {
+    bool any = false;
+    auto add = [&](TensorImpl* t) {
+      InputMeta& meta = node->metas_[node->num_edges_];
+      Edge& edge = node->edges_[node->num_edges_];
+      edge = Edge();
+      meta = {DType::Undefined, 0, words};
+      if (t) [[likely]] {
+        if (requires_grad(t) && differentiable(t->dtype)) {
+          edge = gradient_edge(t);
+          any |= edge.valid();
+        }
+        meta.dtype = t->dtype;
+        meta.ndim = t->ndim;
+        const int64_t* sizes = t->sizes_data();
+        for (int d = 0; d < t->ndim; ++d) *words++ = sizes[d];
+      }
+      ++node->num_edges_;
+    };
+    for (int k = 0; k < op.num_tensor_args; ++k) {
+      const Value& v = args[op.tensor_args[k]];
+      if (v.kind != ValueKind::TensorList) [[likely]]
+        add(v.kind == ValueKind::Tensor ? v.tensor : nullptr);
+      else
+        for (auto& t : v.tensors()) add(t.impl());
+    }
+    if (!any) {
+      release_grad_node(node);
+      return nullptr;
+    }
     for (int i = 0; i < list.count; ++i) {
       const SaveItem& item = list.items[i];
-      if (item.output || !saves(item, *node, edges)) continue;
+      if (item.output || !node->needs_save(item)) continue;
       const Value& v = args[item.index];
       int edge = node->first_edge(item.index);
-      if (v.kind == ValueKind::Tensor) {
+      if (v.kind == ValueKind::Tensor) [[likely]] {
         node->save_input(v.tensor, item.index, edge);
       } else if (v.kind == ValueKind::TensorList) {
         for (auto& t : v.tensors()) {
@@ -198,15 +197,22 @@ OpNode* OpNode::record(const Op& op, const Value* args, std::span<Edge> edges) {
   return node;
 }
 
-void OpNode::save_input(TensorImpl* t, int arg, int edge) {
+inline bool OpNode::needs_save(const SaveItem& item) const {
+  if (item.needs < 0) return true;
+  int first = first_edge(item.needs), count = edge_count(item.needs);
+  for (int k = 0; k < count; ++k)
+    if (edges_[first + k].valid()) return true;
+  return false;
+}
+
+inline void OpNode::save_input(TensorImpl* t, int arg, int edge) {
   Saved& s = saved_[num_saved_];
   s.version = t->storage ? t->storage->version : 0;
   s.edge = int16_t(edge);
   s.output = -1;
   if (t->bits & TensorImpl::kInference) [[unlikely]]
-    throw ValueError(op_->name + ": inference tensors cannot be saved for backward; clone " +
-                     op_->schema.args[size_t(arg)].name + " outside of InferenceMode first");
-  if (op_->mutates && op_->schema.args[size_t(arg)].mutated) {
+    refuse_inference(arg);
+  if (op_->mutates && op_->schema.args[size_t(arg)].mutated) [[unlikely]] {
     // The call overwrites it: keep what it was.
     NoGradGuard no_grad;
     s.impl = Tensor::borrow(t).clone().release_impl();
@@ -216,26 +222,32 @@ void OpNode::save_input(TensorImpl* t, int arg, int edge) {
     // Only a leaf that requires grad can never come to have a grad_fn.
     s.impl = shallow_alias(t).release_impl();
   } else {
-    t->refs.fetch_add(1, std::memory_order_relaxed);
     s.impl = t;
+    if (edges_[edge].leaf != t) t->refs.fetch_add(1, std::memory_order_relaxed);
   }
   ++num_saved_;
 }
 
+void OpNode::refuse_inference(int arg) const {
+  throw ValueError(op_->name + ": inference tensors cannot be saved for backward; clone " +
+                   op_->schema.args[size_t(arg)].name + " outside of InferenceMode first");
+}
+
+void OpNode::remember_sizes(TensorImpl* t, size_t j) {
+  if (j == 0) out_dtype_ = t->dtype;
+  if (j == 0 && t->ndim <= kOutDims) {
+    out_ndim_ = t->ndim;
+    const int64_t* sizes = t->sizes_data();
+    for (int d = 0; d < t->ndim; ++d) out_sizes_[d] = sizes[d];
+    return;
+  }
+  if (j == 0) out_ndim_ = kElsewhere;
+  if (!more_out_sizes_) more_out_sizes_ = new std::vector<std::vector<int64_t>>;
+  if (more_out_sizes_->size() <= j) more_out_sizes_->resize(j + 1);
+  (*more_out_sizes_)[j].assign(t->sizes_data(), t->sizes_data() + t->ndim);
+}
+
 void OpNode::save_outputs(const Value* outs) {
-  auto remember = [&](TensorImpl* t, size_t j) {
-    if (j == 0) out_dtype_ = t->dtype;
-    if (j == 0 && t->ndim <= kOutDims) {
-      out_ndim_ = t->ndim;
-      const int64_t* sizes = t->sizes_data();
-      for (int d = 0; d < t->ndim; ++d) out_sizes_[d] = sizes[d];
-      return;
-    }
-    if (j == 0) out_ndim_ = kElsewhere;
-    if (!more_out_sizes_) more_out_sizes_ = new std::vector<std::vector<int64_t>>;
-    if (more_out_sizes_->size() <= j) more_out_sizes_->resize(j + 1);
-    (*more_out_sizes_)[j].assign(t->sizes_data(), t->sizes_data() + t->ndim);
-  };
   bool is_list = op_->list_result >= 0;
   num_outputs = is_list ? outs[0].length : op_->num_outs;
   auto output = [&](size_t j) {
@@ -244,12 +256,12 @@ void OpNode::save_outputs(const Value* outs) {
                                                : nullptr;
   };
   for (size_t j = 0; j < num_outputs; ++j)
-    if (TensorImpl* t = output(j)) remember(t, j);
+    if (TensorImpl* t = output(j)) remember_sizes(t, j);
   if (!op_->saves_outputs) return;
   const SaveList& list = op_->def->save;
   for (int i = 0; i < list.count; ++i) {
     const SaveItem& item = list.items[i];
-    if (!item.output || !saves(item, *this, edges())) continue;
+    if (!item.output || !needs_save(item)) continue;
     for (size_t j = is_list ? 0 : size_t(item.index); j < (is_list ? num_outputs : size_t(item.index) + 1);
          ++j) {
       TensorImpl* t = output(j);
@@ -285,7 +297,7 @@ std::string OpNode::name() const {
 void OpNode::release_saved() {
   for (int k = 0; k < num_saved_; ++k)
     if (saved_[k].impl) {
-      vesta::detail::release(saved_[k].impl);
+      drop(saved_[k]);
       saved_[k].impl = nullptr;
     }
   if (num_saved_) released_ = true;
@@ -293,7 +305,7 @@ void OpNode::release_saved() {
 
 void OpNode::destroy() {
   for (int k = 0; k < num_saved_; ++k)
-    if (saved_[k].impl) vesta::detail::release(saved_[k].impl);
+    if (saved_[k].impl) drop(saved_[k]);
   delete more_out_sizes_;
   uint32_t bytes = block_bytes_;
   void* block = this;
@@ -301,8 +313,7 @@ void OpNode::destroy() {
   cpu::free(block, bytes);
 }
 
-int OpNode::first_edge(int arg) const {
-  if (!op_->has_tensor_lists && op_->edge_of_arg[arg] >= 0) return op_->edge_of_arg[arg];
+int OpNode::first_edge_after_lists(int arg) const {
   int e = 0;
   for (int k = 0; k < op_->num_tensor_args; ++k) {
     int i = op_->tensor_args[k];
@@ -311,10 +322,6 @@ int OpNode::first_edge(int arg) const {
   }
   throw InternalError(op_->name + ": argument " + std::to_string(arg) + " is not a tensor");
 }
-int OpNode::edge_count(int arg) const {
-  return attrs_[arg].kind == ValueKind::TensorList ? int(attrs_[arg].length) : 1;
-}
-
 IntArrayRef OpNode::out_sizes(int j) const {
   if (j == 0 && out_ndim_ != kElsewhere) return {out_sizes_, out_ndim_};
   return (*more_out_sizes_)[size_t(j)];
@@ -393,6 +400,10 @@ Tensor Grad::in(int i) const {
   VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads input ", i,
                  ", which .save does not keep");
   return n.unpack(slot);
+}
+Tensor Grad::in_conj(int i) const {
+  Tensor t = in(i);
+  return t.defined() && t.is_complex() ? t.conj() : t;
 }
 std::vector<Tensor> Grad::in_list(int i) const {
   auto& n = as_op_node(node_);

@@ -271,10 +271,11 @@ Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& m, ViewCreation 
     impl->ndim = uint8_t(m.ndim);
   else
     set_ndim(impl, m.ndim);
+  const SymInt *from_sizes = m.sizes(), *from_strides = m.strides();
   int64_t *sizes = impl->sizes_data(), *strides = impl->strides_data();
   for (int d = 0; d < m.ndim; ++d) {
-    sizes[d] = m.sizes()[d].raw();
-    strides[d] = m.strides()[d].raw();
+    sizes[d] = from_sizes[d].raw();
+    strides[d] = from_strides[d].raw();
   }
   impl->bits |=
       base->bits & (TensorImpl::kConj | TensorImpl::kNeg | TensorImpl::kInference | TensorImpl::kTrace);

@@ -2,7 +2,6 @@
 #include "core/registry.h"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -24,9 +23,6 @@ Registry& registry() {
   static auto* r = new Registry;
   return *r;
 }
-// By id, for op_of. Published when init() is done; register_ops must not run while other threads call ops.
-std::atomic<const Op* const*> op_table{nullptr};
-
 constexpr const char* kGeneratedSchemas[] = {
 #include "gen/op_schemas.inc"
 };
@@ -88,7 +84,11 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
     auto& a = schema.args[size_t(i)];
     op.mutates |= a.mutated;
     op.returns_view |= a.aliases;
-    if (a.type != ArgType::Tensor) continue;
+    bool pointer = a.list || a.type == ArgType::String || a.type == ArgType::Scalar;
+    if (a.type != ArgType::Tensor) {
+      if (pointer) op.pointer_args |= 1u << i;
+      continue;
+    }
     if (form == OpForm::Out && a.mutated && a.keyword_only) {
       if (op.out_arg < 0) op.out_arg = int8_t(i);
       continue;
@@ -215,7 +215,7 @@ void check_arguments(const Op& op, const Value* args) {
 
 void set_registry_hooks(const RegistryHooks& hooks) { registry().hooks = hooks; }
 
-void publish_ops() { op_table.store(registry().ops.data(), std::memory_order_release); }
+void publish_ops() { detail::op_table.store(registry().ops.data(), std::memory_order_release); }
 
 void register_ops(const OpFamily& family) { add_family(family); }
 void register_ops(std::span<const OpDef> ops) {
@@ -224,13 +224,10 @@ void register_ops(std::span<const OpDef> ops) {
   publish_ops();
 }
 
-const Op& op_of(OpId id) {
-  const Op* const* table = op_table.load(std::memory_order_acquire);
-  if (!table) [[unlikely]] {
-    init();
-    table = op_table.load(std::memory_order_acquire);
-  }
-  return *table[int(id)];
+constinit std::atomic<const Op* const*> detail::op_table{nullptr};
+const Op& detail::op_of_first_call(OpId id) {
+  init();
+  return *op_table.load(std::memory_order_acquire)[int(id)];
 }
 const Op* find_op(std::string_view name) {
   init();

@@ -24,10 +24,19 @@ struct ExternalOwner {
 };
 
 void init_impl(TensorImpl* impl) {
-  // Everything up to the dims; refs = 1 by a plain store, nobody else knows the block yet.
-  std::memset(static_cast<void*>(impl), 0, offsetof(TensorImpl, inline_sizes));
+  // Everything up to the dims, by assignments: gcc calls memset where it is told to clear. Nobody else knows the block
+  // yet, so refs is a plain store.
   impl->refs.store(1, std::memory_order_relaxed);
-  if (thread_state.inference_mode) impl->bits = TensorImpl::kInference;
+  impl->dtype = DType(0);
+  impl->device = impl->ndim = impl->size_class = 0;
+  impl->bits = thread_state.inference_mode ? TensorImpl::kInference : 0;
+  impl->output_nr = 0;
+  impl->data = nullptr;
+  impl->numel = 0;
+  impl->storage = nullptr;
+  impl->grad_fn = nullptr;
+  impl->ext = nullptr;
+  impl->offset = 0;
 }
 
 TensorImpl* impl_of(Storage* storage) {
