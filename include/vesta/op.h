@@ -316,11 +316,12 @@ struct OpDef {
 class Grad : public Args {
  public:
   Grad(const Op& op, const Value* values, GradNode& node) : Args(op, values), node_(node) {}
-  Tensor dy(int j = 0) const;                // cotangent of output j; undefined means zero
-  Tensor in(int i) const;                    // a saved argument
-  Tensor in_conj(int i) const;               // its conjugate; itself, without a call, where it is real
+  // These three stay valid until the vjp returns.
+  const Tensor& dy(int j = 0) const;         // cotangent of output j; undefined means zero
+  const Tensor& in(int i) const;             // a saved argument
+  const Tensor& in_conj(int i) const;        // its conjugate; itself, without a call, where it is real
   std::vector<Tensor> in_list(int i) const;  // a saved Tensor[] argument
-  Tensor out(int j = 0) const;               // a saved output
+  const Tensor& out(int j = 0) const;        // a saved output, valid as long
   IntArrayRef sizes(int i) const;            // of tensor argument i, saved or not
   DType dtype_of(int i) const;
   IntArrayRef out_sizes(int j = 0) const;

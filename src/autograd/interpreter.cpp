@@ -64,6 +64,27 @@ void attach_outputs(const Op& op, Node* node, Value* outs) {
   if (!holders) release_grad_node(node);
 }
 
+// The common case of interpret().
+[[gnu::always_inline]] inline void record_simply(const Op& op, const Value* args, Value* outs,
+                                                 uint32_t bits) {
+  OpNode* node = OpNode::record(op, args);
+  if (!node) return below(op, args, outs, bits);
+  try {
+    below(op, args, outs, bits);
+    node->save_outputs(outs);
+  } catch (...) {
+    release_grad_node(node);
+    throw;
+  }
+  TensorImpl* t = outs[0].tensor;
+  if (outs[0].kind != ValueKind::Tensor || t->grad_fn || !differentiable(t->dtype) ||
+      op.def->non_diff_outputs) [[unlikely]]
+    return attach_outputs(op, node, outs);
+  t->grad_fn = node;
+  t->output_nr = 0;
+  t->bits |= TensorImpl::kAutograd;
+}
+
 // Forms of an op that has only a decomposition: run it recorded, then write the result.
 void decompose(const Op& op, const Value* args, Value* outs) {
   Results r = op.def->decompose(Args(op, args));
@@ -85,6 +106,8 @@ void decompose(const Op& op, const Value* args, Value* outs) {
 }  // namespace
 
 void interpret(const Op& op, const Value* args, Value* outs, uint32_t bits) {
+  if (op.records_simply) [[likely]]
+    return record_simply(op, args, outs, bits);
   const OpDef& def = *op.def;
   if (def.non_differentiable) return below(op, args, outs, bits);
   if (op.form == OpForm::Out) {

@@ -2,6 +2,7 @@
 // The nodes of the backward graph. A node stands for one recorded call; its edges lead to what its inputs came from:
 // another node, or a leaf. Engine state (cotangents, dependency count, run) lives inside the node, so a backward pass
 // needs no hash map.
+#include <forward_list>
 #include <span>
 
 #include "core/registry.h"
@@ -49,7 +50,11 @@ class Node : public GradNode {
   uint32_t deps = 0;
   bool needed = true;
   Tensor* cotangents() { return num_outputs == 1 ? &one_cotangent_ : many_cotangents(); }
-  void clear_cotangents();
+  void clear_cotangents() {
+    one_cotangent_.reset();
+    if (many_)
+      for (auto& t : *many_) t.reset();
+  }
 
   // Hooks and retained gradients of outputs: (output_nr, owner's ext), references owned.
   struct OutputExt {
@@ -59,13 +64,18 @@ class Node : public GradNode {
   std::vector<OutputExt>* output_exts = nullptr;
 
  protected:
-  ~Node() override;
+  ~Node() override {
+    release_edges();
+    if (output_exts || many_) [[unlikely]]
+      delete_rare_parts();
+  }
   void release_edges();
   Tensor* many_cotangents();
   Edge* edges_ = nullptr;
   size_t num_edges_ = 0;
 
  private:
+  void delete_rare_parts();
   Tensor one_cotangent_;
   std::vector<Tensor>* many_ = nullptr;
 };
@@ -98,6 +108,10 @@ inline Edge gradient_edge(TensorImpl* t) {
 inline void release_edge(const Edge& e) {
   if (e.node) release_grad_node(e.node);
   if (e.leaf) vesta::detail::release(e.leaf);
+}
+inline void Node::release_edges() {
+  for (Edge *e = edges_, *end = edges_ + num_edges_; e != end; ++e) release_edge(*e);
+  num_edges_ = 0;
 }
 // By its own flag, or as a view of a base that came to require grad after the view was made.
 bool view_requires_grad(const TensorImpl* view);
@@ -138,21 +152,36 @@ class OpNode final : public Node {
   int edge_count(int arg) const {
     return attrs_[arg].kind == ValueKind::TensorList ? int(attrs_[arg].length) : 1;
   }
-  Tensor unpack(int slot);
+  // Valid until the running apply ends.
+  const Tensor& unpack(int slot);
+  const Tensor& keep(Tensor t);
   int find_saved(int index, bool output, int element = 0) const;
   const InputMeta& input_meta(int edge) const { return metas_[edge]; }
   IntArrayRef out_sizes(int j) const;
-  std::span<Tensor> gradients;  // during apply
-  std::span<Tensor> dys;
-  bool create_graph = false;
+  // What a vjp reads and writes, during apply.
+  struct Running {
+    std::span<Tensor> dys, gradients;
+    bool create_graph;
+    std::forward_list<Tensor> kept;  // reconnected or conjugated for this run
+  };
+  Running* running = nullptr;
 
  private:
   OpNode() = default;
   int first_edge_after_lists(int arg) const;
+  void describe(TensorImpl* input, int64_t*& size_words);
   bool needs_save(const SaveItem& item) const;
   void save_input(TensorImpl* t, int arg, int edge);
   [[noreturn]] void refuse_inference(int arg) const;
+  bool leads_somewhere() const {
+    for (const Edge *e = edges_, *end = e + num_edges_; e != end; ++e)
+      if (e->valid()) return true;
+    return false;
+  }
   void remember_sizes(TensorImpl* t, size_t j);
+  void remember_more_sizes(TensorImpl* t, size_t j);  // those that do not fit into out_sizes_
+  // A second backward, or a saved tensor that was written since.
+  [[noreturn]] void throw_modified(const Saved& s) const;
   // Drops the reference of a saved tensor, if it has one.
   void drop(Saved& s) {
     if (s.edge < 0 || edges_[s.edge].leaf != s.impl) vesta::detail::release(s.impl);

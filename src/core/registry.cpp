@@ -58,7 +58,8 @@ uint16_t direct_types(const Op& op) {
                  {DType::Float64, ComputeType::F64},    {DType::Complex64, ComputeType::C64},
                  {DType::Complex128, ComputeType::C128}};
   const TypeRule& rule = op.def->types;
-  if (op.num_outs != 1 || rule.result == ResultType::Integer || op.num_tensor_args > 4) return 0;
+  if (op.num_outs != 1 || !op.leading_tensors || rule.result == ResultType::Integer || op.num_tensor_args > 4)
+    return 0;
   uint16_t mask = 0;
   for (auto& d : kDirect) {
     bool fits = op.loops[int(d.loop)] && rule.accepts(d.dtype) &&
@@ -86,6 +87,7 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
     op.returns_view |= a.aliases;
     bool pointer = a.list || a.type == ArgType::String || a.type == ArgType::Scalar;
     if (a.type != ArgType::Tensor) {
+      op.attr_mask |= 1u << i;
       if (pointer) op.pointer_args |= 1u << i;
       continue;
     }
@@ -100,6 +102,12 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
   }
   for (size_t j = 0; j < schema.results.size(); ++j)
     if (schema.results[j].list) op.list_result = int8_t(j);
+  if (op.num_tensor_args && !op.has_tensor_lists && op.out_arg < 0 &&
+      op.tensor_args[op.num_tensor_args - 1] == op.num_tensor_args - 1)
+    op.leading_tensors = op.num_tensor_args;
+  op.bool_result = def.types.result == ResultType::Bool;
+  op.records_simply = op.leading_tensors && form == OpForm::Functional && def.vjp &&
+                      !def.non_differentiable && !op.mutates && op.num_outs == 1 && op.list_result < 0;
   for (auto& name : split_names(def.scalar.attrs)) {
     VESTA_CHECK(op.num_attrs < Op::kMaxAttrs, op.name, ": too many attributes");
     op.attr_args[op.num_attrs++] = uint8_t(arg_index(op, name));

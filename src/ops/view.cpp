@@ -36,22 +36,22 @@ void infer_size(const InferCtx& c, IntArrayRef wanted, SymInt numel, SymInt* s) 
   int unknown = -1;
   SymInt known = 1;
   for (size_t d = 0; d < wanted.size(); ++d) {
-    s[d] = wanted[d];
-    if (s[d] == -1) {
+    SymInt size = s[d] = wanted[d];
+    if (size.is_symbolic() || size.raw() >= 0) [[likely]] {
+      known *= size;
+    } else {
+      VESTA_CHECK(size.raw() == -1, c.name(), ": expected sizes >= 0 or -1, got ", size.raw());
       VESTA_CHECK(unknown < 0, c.name(), ": only one dim can be -1");
       unknown = int(d);
-    } else {
-      VESTA_CHECK(s[d] >= 0, c.name(), ": expected sizes >= 0 or -1, got ", s[d].str());
-      known *= s[d];
     }
   }
-  if (unknown >= 0) {
-    VESTA_CHECK(!(known == 0), c.name(), ": cannot infer -1 beside a size of 0");
-    VESTA_CHECK(numel % known == 0, c.name(), ": ", numel.str(), " elements do not fill the given shape");
-    s[size_t(unknown)] = numel / known;
-  } else {
+  if (unknown < 0) [[likely]] {
     VESTA_CHECK(known == numel, c.name(), ": the given shape holds ", known.str(), " elements, the tensor has ", numel.str());
+    return;
   }
+  VESTA_CHECK(!(known == 0), c.name(), ": cannot infer -1 beside a size of 0");
+  VESTA_CHECK(numel % known == 0, c.name(), ": ", numel.str(), " elements do not fill the given shape");
+  s[size_t(unknown)] = numel / known;
 }
 
 // Strides of a reshape without copying, or false: each run of old dims that is contiguous in itself is split anew.
@@ -104,8 +104,12 @@ void infer_view(InferCtx& c) {
   IntArrayRef wanted = c.ints(1);
   OutMeta& v = c.start_view(0, int(wanted.size()));
   infer_size(c, wanted, numel_of(c, 0), v.sizes());
-  VESTA_CHECK(view_strides(c.tensor(0), {v.sizes(), wanted.size()}, v.strides()), c.name(),
-              ": the size is not compatible with the tensor's strides (some dims span memory that is not contiguous); use reshape");
+  // Row-major strides are what a meta without strides means; a traced tensor's may be symbolic.
+  const TensorImpl* t = c.tensor(0).impl();
+  v.has_strides = !t->contiguous() || (t->bits & TensorImpl::kTrace) || !t->storage;
+  if (v.has_strides) [[unlikely]]
+    VESTA_CHECK(view_strides(c.tensor(0), {v.sizes(), wanted.size()}, v.strides()), c.name(),
+                ": the size is not compatible with the tensor's strides (some dims span memory that is not contiguous); use reshape");
 }
 
 void infer_transpose(InferCtx& c) {
