@@ -285,9 +285,14 @@ struct Tolerance {
   double rtol = 0, atol = 0;
 };
 
+// What autocast does to the floating-point tensors of a call: nothing (the op takes what comes), the 16-bit type,
+// float32, or the widest type among them.
+enum class Autocast : uint8_t { None, Lower, Float32, Widest };
+
 struct OpDef {
   const char* schema = nullptr;  // PyTorch's grammar and argument names
-  Forms forms = NoForms;         // which other forms come from this block
+  Autocast autocast = Autocast::None;
+  Forms forms = NoForms;  // which other forms come from this block
   TypeRule types{};
   const char* promote_scalars = "";  // comma list of Scalar arguments that take part in promotion
   InferFn infer = nullptr;           // absent: pointwise broadcast, or through decompose

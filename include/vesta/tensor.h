@@ -169,6 +169,8 @@ class Tensor {
   bool retains_grad() const;
   // Calls hook(grad) when this tensor's gradient has been computed; a defined result replaces it. The id removes it.
   unsigned register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  // A leaf's: called after backward has added to .grad, with this tensor.
+  void register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
   void remove_hook(unsigned id) const;
   GradNode* grad_fn() const;         // null for a leaf
   std::string grad_fn_name() const;  // "MulBackward" and the like; empty for a leaf

@@ -6,9 +6,11 @@
 
 #include "autograd/inplace.h"
 #include "core/call.h"
+#include "core/profile.h"
 #include "core/storage.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
+#include "vesta/warning.h"
 
 namespace vesta::autograd {
 namespace {
@@ -262,7 +264,10 @@ class Pass {
     bool any = false;
     for (uint32_t j = 0; j < n->num_outputs; ++j) any |= dy[j].defined();
     if (any && n->needed) {
-      n->apply({dy, n->num_outputs}, {gradients_.data(), count});
+      if (special_) [[unlikely]]
+        apply_watched(n, {dy, n->num_outputs}, {gradients_.data(), count});
+      else
+        n->apply({dy, n->num_outputs}, {gradients_.data(), count});
       if (!options_.retain_graph) n->release_saved();
     }
     n->clear_cotangents();
@@ -273,7 +278,40 @@ class Pass {
     }
   }
 
+  // For the profiler and for anomaly mode.
+  void apply_watched(Node* n, std::span<Tensor> dy, std::span<Tensor> gradients) {
+    struct Event {
+      bool open = profiler::recording();
+      ~Event() {
+        if (open && profiler::recording()) profiler::close();
+      }
+    } event;
+    if (event.open) profiler::open(n->name());
+    try {
+      n->apply(dy, gradients);
+    } catch (...) {
+      if (thread_state.anomaly)
+        warn("backward of " + n->name() + " failed; its forward call was made in " + place_of(n));
+      throw;
+    }
+    if (!thread_state.anomaly || !AnomalyMode::should_check_nan()) return;
+    NoGradGuard no_grad;
+    for (size_t k = 0; k < gradients.size(); ++k) {
+      const Tensor& g = gradients[k];
+      if (g.defined() && differentiable(g.dtype()) && !(g.impl()->bits & TensorImpl::kTrace) &&
+          isnan(g).any().item<bool>())
+        throw ValueError(n->name() + ": gradient " + std::to_string(k) +
+                         " of this backward step holds NaN; its forward call was made in " + place_of(n));
+    }
+  }
+  static std::string place_of(Node* n) {
+    std::string place = n->place();
+    return place.empty() ? "a place that was not recorded (turn anomaly mode on before the forward call)"
+                         : place;
+  }
+
   const BackwardOptions& options_;
+  const bool special_ = thread_state.anomaly || profiler::recording();
   uint64_t id_;
   std::vector<Node*> visited_, stack_, ready_;
   std::vector<Edge> starts_;  // owned
@@ -309,7 +347,20 @@ std::vector<Tensor> run_backward(const std::vector<Tensor>& roots, const std::ve
     }
     seeds.push_back(seed);
   }
+  // Each step runs in the types of its forward call.
+  struct NoAutocast {
+    uint32_t mode = thread_state.mode;
+    NoAutocast() { thread_state.mode &= ~TensorImpl::kAutocast; }
+    ~NoAutocast() { thread_state.mode |= mode & TensorImpl::kAutocast; }
+  } no_autocast;
   return Pass(options).run(roots, seeds);
+}
+
+bool AnomalyMode::is_enabled() { return thread_state.anomaly; }
+bool AnomalyMode::should_check_nan() { return thread_state.check_nan; }
+void AnomalyMode::set_enabled(bool enabled, bool check_nan) {
+  thread_state.anomaly = enabled;
+  thread_state.check_nan = check_nan;
 }
 
 }  // namespace vesta::autograd

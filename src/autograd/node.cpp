@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "autograd/saved_hooks.h"
+#include "base/stack_trace.h"
 #include "core/call.h"
 #include "core/storage.h"
 #include "runtime/cpu/allocator.h"
@@ -46,6 +48,12 @@ void Node::delete_rare_parts() {
     delete output_exts;
   }
   delete many_;
+  delete recorded_at;
+}
+
+void Node::remember_place() { recorded_at = new std::vector<uintptr_t>(capture_stack(1)); }
+std::string Node::place() const {
+  return recorded_at ? first_user_frame(describe_stack(*recorded_at)) : std::string();
 }
 
 Tensor* Node::many_cotangents() {
@@ -137,6 +145,8 @@ OpNode* OpNode::record(const Op& op, const Value* args) {
   take(node->saved_, capacity);
   take(words, size_words);
   node->saved_capacity_ = uint16_t(capacity);
+  if (thread_state.anomaly) [[unlikely]]
+    node->remember_place();
   try {
     // Attributes: lists and strings are copied behind the node; tensors are blanked (a list keeps its length).
     Value* attrs = node->attrs_;
@@ -208,8 +218,12 @@ OpNode* OpNode::record(const Op& op, const Value* args) {
   if (op_->mutates && op_->schema.args[size_t(arg)].mutated) [[unlikely]] {
     // The call overwrites it: keep what it was.
     NoGradGuard no_grad;
-    s.impl = Tensor::borrow(t).clone().release_impl();
+    Tensor before = Tensor::borrow(t).clone();
+    if (thread_state.saved_hooks) return pack(before.impl(), edge, -1);
+    s.impl = before.release_impl();
     s.version = 0;
+  } else if (thread_state.saved_hooks) [[unlikely]] {
+    return pack(t, edge, -1);
   } else if (t->grad_fn || !(t->bits & TensorImpl::kAutograd)) {
     // An alias: saving the tensor itself would make a cycle once it is written in place (its grad_fn would reach us).
     // Only a leaf that requires grad can never come to have a grad_fn.
@@ -219,6 +233,26 @@ OpNode* OpNode::record(const Op& op, const Value* args) {
     if (edges_[edge].leaf != t) t->refs.fetch_add(1, std::memory_order_relaxed);
   }
   ++num_saved_;
+}
+
+void OpNode::pack(TensorImpl* t, int edge, int output) {
+  if (!packed_) packed_ = new std::vector<Packed>;
+  packed_->push_back(static_cast<SavedTensorHooks*>(thread_state.saved_hooks)->pack(shallow_alias(t)));
+  saved_[num_saved_++] = {nullptr, uint32_t(packed_->size() - 1), int16_t(edge), int16_t(output)};
+}
+
+// The edge of a packed leaf leads to the leaf itself, so that second derivatives reach it.
+const Tensor& OpNode::unpack_hooked(const Saved& s) {
+  VESTA_CHECK(!released_, name(),
+              ": trying to backward through the graph a second time, but its saved tensors were freed; "
+              "pass retain_graph=true to the first backward");
+  Tensor t = (*packed_)[s.version].unpack();
+  if (!running->create_graph) return keep(std::move(t));
+  Edge e = s.output >= 0 ? Edge{this, nullptr, uint32_t(s.output)} : edges()[size_t(s.edge)];
+  if (e.leaf) return Tensor::in_slot(edges()[size_t(s.edge)].leaf);
+  Tensor alias = shallow_alias(t);
+  if (e.node) attach_output(alias.impl(), e.node, e.output_nr);
+  return keep(std::move(alias));
 }
 
 void OpNode::refuse_inference(int arg) const {
@@ -266,6 +300,10 @@ void OpNode::save_outputs(const Value* outs) {
       TensorImpl* t = output(j);
       if (!t) continue;
       VESTA_CHECK_AS(InternalError, num_saved_ < saved_capacity_, op_->name, ": too many saved outputs");
+      if (thread_state.saved_hooks) [[unlikely]] {
+        pack(t, -1, int(j));
+        continue;
+      }
       Saved& s = saved_[num_saved_++];
       // Without its grad_fn, which is this node: no cycle.
       s.impl = shallow_alias(t).release_impl();
@@ -299,6 +337,7 @@ void OpNode::release_saved() {
       drop(saved_[k]);
       saved_[k].impl = nullptr;
     }
+  if (packed_) packed_->clear();
   if (num_saved_) released_ = true;
 }
 
@@ -306,6 +345,7 @@ void OpNode::destroy() {
   for (int k = 0; k < num_saved_; ++k)
     if (saved_[k].impl) drop(saved_[k]);
   delete more_out_sizes_;
+  delete packed_;
   uint32_t bytes = block_bytes_;
   void* block = this;
   this->~OpNode();
@@ -353,6 +393,8 @@ void OpNode::throw_modified(const Saved& s) const {
 const Tensor& OpNode::unpack(int slot) {
   Saved& s = saved_[slot];
   TensorImpl* t = s.impl;
+  if (packed_) [[unlikely]]
+    return unpack_hooked(s);
   if (released_ || !t || (t->storage && t->storage->version != s.version)) [[unlikely]]
     throw_modified(s);
   if (!running->create_graph) [[likely]]

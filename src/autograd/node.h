@@ -30,6 +30,8 @@ struct Saved {
   int16_t output;  // output of this node; -1 for inputs
 };
 
+struct Packed;
+
 class Node : public GradNode {
  public:
   Node() : sequence(thread_state.sequence++) {}
@@ -63,10 +65,15 @@ class Node : public GradNode {
   };
   std::vector<OutputExt>* output_exts = nullptr;
 
+  // Where the forward call was made, in anomaly mode.
+  std::vector<uintptr_t>* recorded_at = nullptr;
+  void remember_place();
+  std::string place() const;  // "main at train.cpp:42", or empty
+
  protected:
   ~Node() override {
     release_edges();
-    if (output_exts || many_) [[unlikely]]
+    if (output_exts || many_ || recorded_at) [[unlikely]]
       delete_rare_parts();
   }
   void release_edges();
@@ -173,6 +180,8 @@ class OpNode final : public Node {
   bool needs_save(const SaveItem& item) const;
   void save_input(TensorImpl* t, int arg, int edge);
   [[noreturn]] void refuse_inference(int arg) const;
+  void pack(TensorImpl* t, int edge, int output);  // save, where hooks are set
+  const Tensor& unpack_hooked(const Saved& s);
   bool leads_somewhere() const {
     for (const Edge *e = edges_, *end = e + num_edges_; e != end; ++e)
       if (e->valid()) return true;
@@ -197,6 +206,8 @@ class OpNode final : public Node {
   uint16_t num_saved_ = 0, saved_capacity_ = 0;
   bool released_ = false;
   uint32_t block_bytes_ = 0;
+  // With SavedTensorHooks: what they returned; Saved::impl is null and Saved::version is the index.
+  std::vector<Packed>* packed_ = nullptr;
   std::vector<std::vector<int64_t>>* more_out_sizes_ = nullptr;  // of outputs 1, 2, ... and of long shapes
 };
 

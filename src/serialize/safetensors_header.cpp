@@ -41,7 +41,7 @@ std::string shown(const std::string& name) {
 // recurses. Depth 1: names; depth 2: the fields of a tensor, or metadata; depth 3: numbers of a list.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit HeaderReader(const std::string& source) : source(source) {}
+  explicit HeaderReader(const std::string& from) : source(from) {}
 
   struct Fields {
     std::string name, dtype;

@@ -4,6 +4,8 @@
 #include <vesta/autograd.h>
 #include <vesta/error.h>
 
+#include <cmath>
+
 #include "ops/op_cases.h"
 #include "vesta/ops.h"
 
@@ -15,7 +17,7 @@ using autograd::variable_list;
 
 class GradientSuite : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Ops, GradientSuite, testing::ValuesIn(families()),
-                         [](auto& info) { return info.param; });
+                         [](auto& tested) { return tested.param; });
 
 bool differentiable(const Op& op) {
   return !op.def->non_differentiable && (op.def->vjp || op.def->decompose);
@@ -168,6 +170,38 @@ TEST_P(GradientSuite, GradientsHaveTheInputsShapeAndDtypeAndRecordingChangesNoVa
                                 gradients[k].dim(), " dims, for an input of ", dtype_name(inputs[k].dtype()),
                                 ", ", inputs[k].dim(), " dims"));
     }
+  });
+}
+
+// <u, J t> = <J^H u, t> for random u and t: the derivative carried forward is the transpose of the one carried back.
+TEST_P(GradientSuite, ForwardTangentsAreTheTransposeOfBackward) {
+  for_each_case(GetParam(), types::bit(kFloat64), [](const OpCase& c) {
+    AsFunction fn(c);
+    if (!differentiable(*c.op) || fn.positions.empty() || fn.numel() > 400 || no_second_derivative(*c.op) ||
+        dependent_arguments(*c.op))
+      return;
+    variable_list inputs = fn.inputs(), tangents;
+    for (auto& t : inputs) tangents.push_back(randn_like(t));
+    auto forward = autograd::jvp(fn, inputs, tangents);
+    variable_list outs = fn(inputs), roots, seeds;
+    double forward_product = 0, back_product = 0, scale = 0;
+    if (outs.size() != forward.first.size()) return fail(c, "another number of results in forward mode");
+    for (size_t j = 0; j < outs.size(); ++j) {
+      if (!outs[j].requires_grad()) continue;
+      if (outs[j].sizes() != forward.second[j].sizes()) return fail(c, "a tangent of another shape");
+      roots.push_back(outs[j]);
+      seeds.push_back(randn_like(outs[j]));
+      Tensor product = outs[j].is_complex() ? real(seeds.back().conj() * forward.second[j])
+                                            : seeds.back() * forward.second[j];
+      forward_product += product.detach().sum().item<double>();
+      scale += product.detach().abs().sum().item<double>();
+    }
+    if (roots.empty()) return;
+    variable_list g = autograd::grad(roots, inputs, seeds, false, false, true);
+    for (size_t k = 0; k < g.size(); ++k)
+      if (g[k].defined()) back_product += (g[k] * tangents[k]).detach().sum().item<double>();
+    if (!(std::abs(forward_product - back_product) <= 1e-9 + 1e-7 * scale) && std::isfinite(back_product))
+      fail(c, detail::message("<u, J t> = ", forward_product, ", <J^H u, t> = ", back_product));
   });
 }
 

@@ -125,8 +125,9 @@ const std::set<std::string> kConstantOfTheInput = {
 TEST(Registry, DifferentiableRowsHaveAGradient) {
   for (const Op* op : blocks()) {
     const Row* row = row_of(*op);
-    if (row && row->differentiable && !kConstantOfTheInput.count(op->name))
+    if (row && row->differentiable && !kConstantOfTheInput.count(op->name)) {
       EXPECT_FALSE(op->def->non_differentiable) << op->name;
+    }
   }
 }
 
@@ -147,8 +148,9 @@ TEST(Registry, SchemasSurviveParsingAndPrinting) {
   for (const Op* op : all_ops()) {
     std::string text = op->schema.str();
     EXPECT_EQ(parse_schema(text).str(), text);
-    if (op->form == OpForm::Functional)
+    if (op->form == OpForm::Functional) {
       EXPECT_EQ(text, without_alias_names(op->def->schema)) << "the block's text is not the canonical one";
+    }
   }
 }
 

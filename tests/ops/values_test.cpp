@@ -14,7 +14,7 @@ using namespace optest;
 
 class GenericSuite : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Ops, GenericSuite, testing::ValuesIn(families()),
-                         [](auto& info) { return info.param; });
+                         [](auto& tested) { return tested.param; });
 
 // Results at another precision, brought to the dtype that is compared.
 Arguments converted(const Arguments& results, const Arguments& like) {
