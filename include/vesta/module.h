@@ -251,6 +251,10 @@ class ModuleHolder {
     VESTA_CHECK(impl_, "ModuleHolder: this holder is empty");
     return impl_.get();
   }
+  template <class Key>
+  decltype(auto) operator[](Key&& key) const {
+    return (*get())[std::forward<Key>(key)];
+  }
   template <class... Args>
   auto operator()(Args&&... args) const {
     return get()->forward(std::forward<Args>(args)...);

@@ -21,7 +21,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
  public:
   SequentialImpl() = default;
   template <class... Modules>
-    requires(!(sizeof...(Modules) == 1 && (std::is_same_v<std::decay_t<Modules>, SequentialImpl> && ...)))
+    requires(!(sizeof...(Modules) == 1 && (std::is_same_v<std::decay_t<Modules>, SequentialImpl> && ...)) &&
+             (std::is_constructible_v<AnyModule, Modules&&> && ...))
   explicit SequentialImpl(Modules&&... modules) {
     (push_back(AnyModule(std::forward<Modules>(modules))), ...);
   }

@@ -101,7 +101,12 @@ void Optimizer::add_param_group(OptimizerParamGroup group) {
 void Optimizer::ensure_state(OptimizerParamGroup& group, size_t i) {
   for (size_t s = 0; s < slots_.size(); ++s)
     if (!group.state()[s][i].defined() && uses_slot(s, group.options()))
-      group.state()[s][i] = make_slot(s, group.params()[i]);
+      group.state()[s][i] = make_slot(s, group.params()[i], group.options());
+}
+
+std::vector<int64_t> Optimizer::slot_sizes(size_t slot, const Tensor& param) const {
+  if (slots_[slot] == kStep) return {};
+  return std::vector<int64_t>(param.sizes().begin(), param.sizes().end());
 }
 
 void Optimizer::init_state() {
@@ -205,7 +210,7 @@ void Optimizer::load_state_dict(const StateDict& dict) {
       for (const auto& slot : slots_) has_state |= dict.contains(prefix + slot);
       for (size_t s = 0; s < slots_.size(); ++s)
         if (uses_slot(s, *loaded))
-          expect(prefix + slots_[s], slots_[s] == kStep ? IntArrayRef() : param.sizes(), has_state);
+          expect(prefix + slots_[s], slot_sizes(s, param), has_state);
     }
   }
   for (const auto& item : dict)
@@ -221,10 +226,10 @@ void Optimizer::load_state_dict(const StateDict& dict) {
       for (size_t s = 0; s < slots_.size(); ++s) {
         Tensor& slot = group.state()[s][i];
         if (const Tensor* value = dict.find(state_prefix(g, i) + slots_[s])) {
-          if (!slot.defined()) slot = make_slot(s, group.params()[i]);
+          if (!slot.defined()) slot = make_slot(s, group.params()[i], group.options());
           slot.copy_(*value);
         } else if (slot.defined()) {
-          slot.zero_();  // as new; the tensor may be known to a captured step
+          slot.copy_(make_slot(s, group.params()[i], group.options()));  // as new; the tensor may be known to a captured step
         }
       }
   }
