@@ -112,7 +112,7 @@ class LocalResponseNormImpl : public Cloneable<LocalResponseNormImpl> {
 VESTA_MODULE(LocalResponseNorm);
 
 // LocalResponseNorm of 4-D inputs over a window that is symmetric, (size - 1) / 2 channels to each side, also where size
-// is even.
+// is even. (PyTorch's running sum never drops the first channel; this is the formula.)
 class CrossMapLRN2dOptions {
  public:
   CrossMapLRN2dOptions(int64_t size) : size_(size) {}  // NOLINT: implicit

@@ -34,7 +34,8 @@ void Rprop::update(const OptimizerOptions& options, Update& u) {
     u.state[0][i].add_(1);
     const Tensor agreement = g * previous;
     const Tensor turned = agreement < 0;
-    const Tensor factor = where(agreement > 0, plus, where(turned, minus, 1.0)).to(step_size.dtype());
+    const Tensor factor =
+        ones_like(step_size).masked_fill(agreement > 0, plus).masked_fill(turned, minus);
     step_size.mul_(factor).clamp_(std::get<0>(o.step_sizes()), std::get<1>(o.step_sizes()));
     // Where the sign turned, this step is left out.
     const Tensor used = g.masked_fill(turned, 0);
