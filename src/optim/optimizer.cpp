@@ -77,13 +77,9 @@ Optimizer::Optimizer(std::unique_ptr<OptimizerOptions> defaults, std::vector<std
 }
 
 void Optimizer::add_param_group(OptimizerParamGroup group) {
-  if (group.has_options()) {
-    VESTA_CHECK(accepts(group.options()),
-                "Optimizer: the options of a parameter group belong to another optimiser");
-    group.options().check();
-  } else {
-    group.set_options(defaults_->clone());
-  }
+  if (!group.has_options()) group.set_options(defaults_->clone());
+  VESTA_CHECK(accepts(group.options()), "Optimizer: the options of a parameter group belong to another optimiser");
+  group.options().check();
   std::unordered_set<const TensorImpl*> known;
   for (const auto& other : groups_)
     for (const Tensor& param : other.params()) known.insert(param.impl());
