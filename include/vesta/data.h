@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "vesta/option_arg.h"
+#include "vesta/ordered_dict.h"
 #include "vesta/random.h"
 #include "vesta/tensor.h"
 
@@ -77,6 +78,16 @@ class Dataset {
 };
 
 namespace detail {
+// What get_batch takes: indices, unless the data set says otherwise.
+template <class T, class = void>
+struct RequestOf {
+  using type = ArrayRef<size_t>;
+};
+template <class T>
+struct RequestOf<T, std::void_t<typename T::BatchRequestType>> {
+  using type = typename T::BatchRequestType;
+};
+
 template <class T, class Batch>
 concept BatchTransform = requires(T& t, Batch b) {
   t.apply_batch(std::move(b));
@@ -100,12 +111,13 @@ auto apply(Transform& transform, Batch batch) {
 template <class Source, class Transform>
 class MapDataset {
  public:
-  using SourceBatch = std::decay_t<decltype(std::declval<Source&>().get_batch(ArrayRef<size_t>()))>;
+  using BatchRequestType = typename detail::RequestOf<Source>::type;
+  using SourceBatch = std::decay_t<decltype(std::declval<Source&>().get_batch(std::declval<BatchRequestType>()))>;
   using BatchType = decltype(detail::apply(std::declval<Transform&>(), std::declval<SourceBatch>()));
   MapDataset(Source source, Transform transform)
       : source_(std::move(source)), transform_(std::move(transform)) {}
-  BatchType get_batch(ArrayRef<size_t> indices) {
-    return detail::apply(transform_, source_.get_batch(indices));
+  BatchType get_batch(BatchRequestType request) {
+    return detail::apply(transform_, source_.get_batch(request));
   }
   std::optional<size_t> size() const { return source_.size(); }
   const Source& dataset() const { return source_; }
@@ -192,12 +204,16 @@ template <class Target = Tensor>
 class Normalize {
  public:
   Normalize(Tensor mean, Tensor stddev) : mean_(std::move(mean)), stddev_(std::move(stddev)) {}
+  // One number, or one for each channel of [C, H, W].
+  Normalize(ArrayRef<double> mean, ArrayRef<double> stddev)
+      : Normalize(by_channel(mean), by_channel(stddev)) {}
   std::vector<Example<Tensor, Target>> apply_batch(std::vector<Example<Tensor, Target>> batch) const {
     for (auto& example : batch) example.data = normalized(example.data, mean_, stddev_);
     return batch;
   }
 
  private:
+  static Tensor by_channel(ArrayRef<double> values);
   static Tensor normalized(const Tensor& x, const Tensor& mean, const Tensor& stddev);
   Tensor mean_, stddev_;
 };
@@ -331,6 +347,29 @@ class LoaderEngine {
 };
 
 size_t checked_size(std::optional<size_t> size);
+// The seed of the options, or one from the default generator.
+uint64_t loader_seed(const DataLoaderOptions& options);
+
+// A stream is asked for as many examples as there are indices.
+template <class Request>
+Request request_from(const std::vector<size_t>& indices) {
+  if constexpr (std::is_same_v<Request, size_t>)
+    return indices.size();
+  else
+    return indices;
+}
+
+// seed, epoch and position as 0-dim int64 tensors, for checkpoints. ValueError where one is missing.
+OrderedDict<std::string, Tensor> to_state_dict(const DataLoaderState& state);
+DataLoaderState from_state_dict(const OrderedDict<std::string, Tensor>& dict);
+
+// Data sets without indices: vesta/data_stream.h.
+template <class T>
+concept Stateful = requires(T& t) {
+  typename T::BatchType;
+  t.reset(uint64_t(0), uint64_t(0));
+  t.get_batch(size_t(1));
+};
 
 }  // namespace detail
 
@@ -339,7 +378,8 @@ size_t checked_size(std::optional<size_t> size);
 template <class Dataset>
 class DataLoader {
  public:
-  using BatchType = std::decay_t<decltype(std::declval<Dataset&>().get_batch(ArrayRef<size_t>()))>;
+  using Request = typename datasets::detail::RequestOf<Dataset>::type;
+  using BatchType = std::decay_t<decltype(std::declval<Dataset&>().get_batch(std::declval<Request>()))>;
 
   class Iterator {
    public:
@@ -369,7 +409,7 @@ class DataLoader {
       : options_(options),
         copies_(options.workers() > 1 ? options.workers() : 1, dataset),
         engine_(options, std::move(sampler), [this](size_t worker, const std::vector<size_t>& indices) {
-          auto* batch = new BatchType(copies_[worker].get_batch(indices));
+          auto* batch = new BatchType(copies_[worker].get_batch(detail::request_from<Request>(indices)));
           return detail::OwnedBatch(batch, [](void* p) { delete static_cast<BatchType*>(p); });
         }) {}
 
@@ -388,6 +428,9 @@ class DataLoader {
   DataLoaderState state() const { return engine_.state(); }
   // The next begin() or next() continues there.
   void load_state(const DataLoaderState& state) { engine_.load_state(state); }
+  // The same as tensors, for checkpoints.
+  OrderedDict<std::string, Tensor> state_dict() const { return detail::to_state_dict(state()); }
+  void load_state_dict(const OrderedDict<std::string, Tensor>& dict) { load_state(detail::from_state_dict(dict)); }
 
  private:
   DataLoaderOptions options_;
@@ -410,6 +453,7 @@ std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset, SamplerTy
 }
 // With RandomSampler, or the sampler named, over the whole dataset.
 template <class SamplerType = samplers::RandomSampler, class Dataset>
+  requires(!detail::Stateful<Dataset>)
 std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset,
                                                       const DataLoaderOptions& options = {}) {
   const size_t size = detail::checked_size(dataset.size());
@@ -418,3 +462,8 @@ std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset,
 }
 
 }  // namespace vesta::data
+
+// At the end: these build on the above.
+#include "vesta/data_mnist.h"       // IWYU pragma: export
+#include "vesta/data_stream.h"      // IWYU pragma: export
+#include "vesta/data_transforms.h"  // IWYU pragma: export
