@@ -5,6 +5,7 @@
 #include "vesta/functional.h"
 #include "vesta/module.h"
 #include "vesta/nn_activation.h"
+#include "vesta/nn_adaptive.h"
 #include "vesta/nn_any.h"
 #include "vesta/nn_attention.h"
 #include "vesta/nn_cloneable.h"
