@@ -112,7 +112,8 @@ template <class Source, class Transform>
 class MapDataset {
  public:
   using BatchRequestType = typename detail::RequestOf<Source>::type;
-  using SourceBatch = std::decay_t<decltype(std::declval<Source&>().get_batch(std::declval<BatchRequestType>()))>;
+  using SourceBatch =
+      std::decay_t<decltype(std::declval<Source&>().get_batch(std::declval<BatchRequestType>()))>;
   using BatchType = decltype(detail::apply(std::declval<Transform&>(), std::declval<SourceBatch>()));
   MapDataset(Source source, Transform transform)
       : source_(std::move(source)), transform_(std::move(transform)) {}
@@ -430,7 +431,9 @@ class DataLoader {
   void load_state(const DataLoaderState& state) { engine_.load_state(state); }
   // The same as tensors, for checkpoints.
   OrderedDict<std::string, Tensor> state_dict() const { return detail::to_state_dict(state()); }
-  void load_state_dict(const OrderedDict<std::string, Tensor>& dict) { load_state(detail::from_state_dict(dict)); }
+  void load_state_dict(const OrderedDict<std::string, Tensor>& dict) {
+    load_state(detail::from_state_dict(dict));
+  }
 
  private:
   DataLoaderOptions options_;
@@ -453,9 +456,8 @@ std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset, SamplerTy
 }
 // With RandomSampler, or the sampler named, over the whole dataset.
 template <class SamplerType = samplers::RandomSampler, class Dataset>
-  requires(!detail::Stateful<Dataset>)
-std::unique_ptr<DataLoader<Dataset>> make_data_loader(Dataset dataset,
-                                                      const DataLoaderOptions& options = {}) {
+requires(!detail::Stateful<Dataset>) std::unique_ptr<DataLoader<Dataset>> make_data_loader(
+    Dataset dataset, const DataLoaderOptions& options = {}) {
   const size_t size = detail::checked_size(dataset.size());
   return make_data_loader(std::move(dataset), std::unique_ptr<samplers::Sampler>(new SamplerType(size)),
                           options);

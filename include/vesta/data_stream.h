@@ -89,7 +89,8 @@ class ChunkDataset : public StatefulDataset<ChunkDataset<Reader>, typename Reade
   void reset(uint64_t seed, uint64_t epoch) override {
     reader_.reset();
     const size_t count = reader_.chunk_count();
-    chunks_ = options_.shuffle_chunks() ? samplers::permutation(count, seed, 2 * epoch) : std::vector<size_t>(count);
+    chunks_ = options_.shuffle_chunks() ? samplers::permutation(count, seed, 2 * epoch)
+                                        : std::vector<size_t>(count);
     if (!options_.shuffle_chunks())
       for (size_t i = 0; i < count; ++i) chunks_[i] = i;
     seed_ = seed;
@@ -130,7 +131,8 @@ class ChunkDataset : public StatefulDataset<ChunkDataset<Reader>, typename Reade
       }
       // Streams of examples are odd and told apart by their first chunk; those of chunks are even.
       const uint64_t stream = (epoch_ * (chunks_.size() + 1) + group) * 2 + 1;
-      for (const size_t i : samplers::permutation(read.size(), seed_, stream)) examples_.push_back(std::move(read[i]));
+      for (const size_t i : samplers::permutation(read.size(), seed_, stream))
+        examples_.push_back(std::move(read[i]));
       return true;
     }
     return false;
@@ -225,13 +227,16 @@ class StatefulDataLoader {
     resume_ = true;
   }
   OrderedDict<std::string, Tensor> state_dict() const { return detail::to_state_dict(state()); }
-  void load_state_dict(const OrderedDict<std::string, Tensor>& dict) { load_state(detail::from_state_dict(dict)); }
+  void load_state_dict(const OrderedDict<std::string, Tensor>& dict) {
+    load_state(detail::from_state_dict(dict));
+  }
 
  private:
   std::optional<BatchType> make() {
     auto batch = dataset_.get_batch(options_.batch_size());
     if constexpr (requires { detail::examples_of(*batch); })
-      if (batch && options_.drop_last() && detail::examples_of(*batch) < options_.batch_size()) return std::nullopt;
+      if (batch && options_.drop_last() && detail::examples_of(*batch) < options_.batch_size())
+        return std::nullopt;
     return batch;
   }
   void start() {
@@ -250,7 +255,8 @@ class StatefulDataLoader {
 };
 
 template <detail::Stateful Dataset>
-std::unique_ptr<StatefulDataLoader<Dataset>> make_data_loader(Dataset dataset, const DataLoaderOptions& options = {}) {
+std::unique_ptr<StatefulDataLoader<Dataset>> make_data_loader(Dataset dataset,
+                                                              const DataLoaderOptions& options = {}) {
   return std::make_unique<StatefulDataLoader<Dataset>>(std::move(dataset), options);
 }
 

@@ -37,4 +37,3 @@ void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& param
 
 }  // namespace utils
 }  // namespace vesta::nn
-

@@ -25,7 +25,8 @@ struct ASMoutput {
 class AdaptiveLogSoftmaxWithLossImpl : public Cloneable<AdaptiveLogSoftmaxWithLossImpl> {
  public:
   AdaptiveLogSoftmaxWithLossImpl(int64_t in_features, int64_t n_classes, std::vector<int64_t> ends)
-      : AdaptiveLogSoftmaxWithLossImpl(AdaptiveLogSoftmaxWithLossOptions(in_features, n_classes, std::move(ends))) {}
+      : AdaptiveLogSoftmaxWithLossImpl(
+            AdaptiveLogSoftmaxWithLossOptions(in_features, n_classes, std::move(ends))) {}
   explicit AdaptiveLogSoftmaxWithLossImpl(const AdaptiveLogSoftmaxWithLossOptions& options);
   void reset_parameters();
   void describe(std::ostream& out) const override;

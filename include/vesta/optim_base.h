@@ -72,7 +72,6 @@ class OptimizerOptions {
   void visit(OptionVisitor& visitor) override;                                                          \
   void check() const override
 
-
 // Parameters that share options. Without options the optimiser's defaults are copied when the group is added.
 class OptimizerParamGroup {
  public:
@@ -164,7 +163,9 @@ class OptimizerRule : public Optimizer {
   }
 
  protected:
-  bool accepts(const OptimizerOptions& options) const override { return dynamic_cast<const Options*>(&options); }
+  bool accepts(const OptimizerOptions& options) const override {
+    return dynamic_cast<const Options*>(&options);
+  }
   static const Options& own(const OptimizerOptions& options) { return static_cast<const Options&>(options); }
 };
 

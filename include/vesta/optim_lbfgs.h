@@ -58,8 +58,8 @@ class LBFGS : public Optimizer {
   Tensor flat_grad() const;
   void move(double t, const Tensor& direction);
   Evaluation evaluate(const LossClosure& closure);
-  SearchResult strong_wolfe(const LossClosure& closure, double t, const Tensor& direction, const Evaluation& start,
-                            double slope, int64_t max_evaluations);
+  SearchResult strong_wolfe(const LossClosure& closure, double t, const Tensor& direction,
+                            const Evaluation& start, double slope, int64_t max_evaluations);
   Tensor two_loop_direction(const Tensor& grad) const;
 
   // Numbers, not tensors: this optimiser cannot be captured.

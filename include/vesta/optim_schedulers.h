@@ -52,11 +52,11 @@ class LRScheduler {
   std::vector<char> shared_;
 };
 
-#define VESTA_SCHEDULE_RATE                                                 \
- protected:                                                                 \
+#define VESTA_SCHEDULE_RATE \
+ protected:                 \
   double rate(int64_t epoch, double base_lr, size_t group) const override
-#define VESTA_SCHEDULE_NEXT                                                                     \
-  VESTA_SCHEDULE_RATE;                                                                          \
+#define VESTA_SCHEDULE_NEXT \
+  VESTA_SCHEDULE_RATE;      \
   double next_rate(int64_t epoch, double current, double base_lr, size_t group) const override
 
 // base * gamma^(epoch / step_size).
@@ -105,7 +105,8 @@ class ConstantLR : public LRScheduler {
 // base times a factor that goes from start_factor to end_factor in total_iters steps.
 class LinearLR : public LRScheduler {
  public:
-  LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1.0, int64_t total_iters = 5);
+  LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1.0,
+           int64_t total_iters = 5);
   VESTA_SCHEDULE_NEXT;
 
  private:
@@ -202,9 +203,9 @@ class OneCycleLROptions {
   OneCycleLROptions(double max_lr, int64_t total_steps) : max_lr_(max_lr), total_steps_(total_steps) {}
   VESTA_ARG(double, max_lr);
   VESTA_ARG(int64_t, total_steps);
-  VESTA_ARG(double, pct_start) = 0.3;  // the share of the steps in which the rate rises
+  VESTA_ARG(double, pct_start) = 0.3;               // the share of the steps in which the rate rises
   VESTA_ARG(std::string, anneal_strategy) = "cos";  // or "linear"
-  VESTA_ARG(bool, cycle_momentum) = true;  // as in CyclicLR
+  VESTA_ARG(bool, cycle_momentum) = true;           // as in CyclicLR
   VESTA_ARG(double, base_momentum) = 0.85;
   VESTA_ARG(double, max_momentum) = 0.95;
   VESTA_ARG(double, div_factor) = 25;         // max_lr over the first rate

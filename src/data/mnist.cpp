@@ -9,8 +9,8 @@ namespace {
 
 struct Idx {
   std::vector<int64_t> sizes;
-  std::string bytes;   // the whole file
-  size_t start = 0;    // of the elements
+  std::string bytes;  // the whole file
+  size_t start = 0;   // of the elements
 };
 
 Idx read_idx(const std::string& path, size_t dims) {
@@ -18,8 +18,8 @@ Idx read_idx(const std::string& path, size_t dims) {
   idx.bytes = read_all(path);
   const auto byte = [&](size_t i) { return int64_t(uint8_t(idx.bytes[i])); };
   idx.start = 4 + 4 * dims;
-  VESTA_CHECK(idx.bytes.size() >= idx.start, "MNIST: ", path, ": expected a header of ", idx.start, " bytes, got ",
-              idx.bytes.size());
+  VESTA_CHECK(idx.bytes.size() >= idx.start, "MNIST: ", path, ": expected a header of ", idx.start,
+              " bytes, got ", idx.bytes.size());
   VESTA_CHECK(byte(0) == 0 && byte(1) == 0 && byte(2) == 8 && byte(3) == int64_t(dims), "MNIST: ", path,
               ": expected an IDX file of bytes with ", dims, " dims");
   for (size_t d = 0; d < dims; ++d) {

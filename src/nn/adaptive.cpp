@@ -13,12 +13,13 @@ AdaptiveLogSoftmaxWithLossImpl::AdaptiveLogSoftmaxWithLossImpl(const AdaptiveLog
     : options(o), cutoffs(o.cutoffs()) {
   VESTA_CHECK(!cutoffs.empty(), "AdaptiveLogSoftmaxWithLoss: expected at least one cutoff");
   VESTA_CHECK(o.in_features() > 0 && o.div_value() > 0,
-              "AdaptiveLogSoftmaxWithLoss: expected in_features and div_value above 0, got ", o.in_features(), " and ",
-              o.div_value());
+              "AdaptiveLogSoftmaxWithLoss: expected in_features and div_value above 0, got ", o.in_features(),
+              " and ", o.div_value());
   cutoffs.push_back(o.n_classes());
   int64_t before = 0;
   for (const int64_t cutoff : cutoffs) {
-    VESTA_CHECK(cutoff > before, "AdaptiveLogSoftmaxWithLoss: expected rising cutoffs between 1 and n_classes - 1, got ",
+    VESTA_CHECK(cutoff > before,
+                "AdaptiveLogSoftmaxWithLoss: expected rising cutoffs between 1 and n_classes - 1, got ",
                 cutoff, " after ", before);
     before = cutoff;
   }
@@ -46,12 +47,15 @@ void AdaptiveLogSoftmaxWithLossImpl::reset_parameters() {
 
 ASMoutput AdaptiveLogSoftmaxWithLossImpl::forward(const Tensor& input_in, const Tensor& target_in) {
   const bool batched = target_in.dim() > 0;
-  VESTA_CHECK(target_in.dim() <= 1 && input_in.dim() == target_in.dim() + 1,
-              "AdaptiveLogSoftmaxWithLoss: expected an input of 2 dims and a target of 1, or of 1 and 0, got ",
-              input_in.dim(), " and ", target_in.dim());
-  const Tensor input = batched ? input_in : input_in.unsqueeze(0), target = batched ? target_in : target_in.unsqueeze(0);
+  VESTA_CHECK(
+      target_in.dim() <= 1 && input_in.dim() == target_in.dim() + 1,
+      "AdaptiveLogSoftmaxWithLoss: expected an input of 2 dims and a target of 1, or of 1 and 0, got ",
+      input_in.dim(), " and ", target_in.dim());
+  const Tensor input = batched ? input_in : input_in.unsqueeze(0),
+               target = batched ? target_in : target_in.unsqueeze(0);
   const int64_t rows = input.size(0);
-  VESTA_CHECK(target.size(0) == rows, "AdaptiveLogSoftmaxWithLoss: expected ", rows, " targets, got ", target.size(0));
+  VESTA_CHECK(target.size(0) == rows, "AdaptiveLogSoftmaxWithLoss: expected ", rows, " targets, got ",
+              target.size(0));
   VESTA_CHECK_AS(IndexError, !(target.lt(0).logical_or(target.ge(options.n_classes()))).any().item<bool>(),
                  "AdaptiveLogSoftmaxWithLoss: expected targets between 0 and ", options.n_classes() - 1);
   Tensor head_index = target, local = zeros({rows}, input.options());
@@ -60,7 +64,8 @@ ASMoutput AdaptiveLogSoftmaxWithLossImpl::forward(const Tensor& input_in, const 
     const Tensor members = target.ge(low).logical_and(target.lt(high)).nonzero().squeeze(1);
     if (members.numel() == 0) continue;
     head_index = head_index.index_fill(0, members, shortlist_size + i);
-    const Tensor scores = vesta::log_softmax(tail->at<Sequential>(size_t(i)).forward(input.index_select(0, members)), 1);
+    const Tensor scores =
+        vesta::log_softmax(tail->at<Sequential>(size_t(i)).forward(input.index_select(0, members)), 1);
     const Tensor relative = (target.index_select(0, members) - low).unsqueeze(1);
     local = local.index_copy(0, members, scores.gather(1, relative).squeeze(1));
   }

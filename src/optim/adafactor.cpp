@@ -34,7 +34,8 @@ void AdafactorOptions::check() const {
   VESTA_CHECK(lr() >= 0, "Adafactor: expected lr >= 0, got ", lr());
   VESTA_CHECK(beta2_decay() <= 0, "Adafactor: expected beta2_decay <= 0, got ", beta2_decay());
   VESTA_CHECK(std::get<0>(eps()).value_or(0) >= 0 && std::get<1>(eps()) >= 0,
-              "Adafactor: expected no negative eps, got ", std::get<0>(eps()).value_or(0), " and ", std::get<1>(eps()));
+              "Adafactor: expected no negative eps, got ", std::get<0>(eps()).value_or(0), " and ",
+              std::get<1>(eps()));
   VESTA_CHECK(d() >= 1, "Adafactor: expected d >= 1, got ", d());
   VESTA_CHECK(weight_decay() >= 0, "Adafactor: expected weight_decay >= 0, got ", weight_decay());
 }

@@ -107,7 +107,8 @@ void GradScaler::load_state_dict(const optim::StateDict& dict) {
   if (!is_enabled()) return;
   const auto get = [&](const char* name) {
     const Tensor* value = dict.find(name);
-    VESTA_CHECK(value && value->numel() == 1, "GradScaler::load_state_dict: expected one element in '", name, "'");
+    VESTA_CHECK(value && value->numel() == 1, "GradScaler::load_state_dict: expected one element in '", name,
+                "'");
     return value->item<double>();
   };
   GradScalerOptions loaded = options_;

@@ -15,7 +15,8 @@ double largest(const Tensor& t) { return t.numel() ? t.abs().max().item<double>(
 
 // The minimum of the cubic through two points with values f and slopes g, kept inside [low, high]; the middle where the
 // cubic has none.
-double cubic_minimum(double x1, double f1, double g1, double x2, double f2, double g2, double low, double high) {
+double cubic_minimum(double x1, double f1, double g1, double x2, double f2, double g2, double low,
+                     double high) {
   const double d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2);
   const double square = d1 * d1 - g1 * g2;
   if (!(square >= 0)) return (low + high) / 2;
@@ -46,8 +47,9 @@ void LBFGSOptions::visit(OptionVisitor& v) {
 }
 void LBFGSOptions::check() const {
   VESTA_CHECK(lr() >= 0, "LBFGS: expected lr >= 0, got ", lr());
-  VESTA_CHECK(max_iter() >= 0 && history_size() > 0, "LBFGS: expected max_iter >= 0 and history_size > 0, got ",
-              max_iter(), " and ", history_size());
+  VESTA_CHECK(max_iter() >= 0 && history_size() > 0,
+              "LBFGS: expected max_iter >= 0 and history_size > 0, got ", max_iter(), " and ",
+              history_size());
   VESTA_CHECK(!line_search_fn() || *line_search_fn() == "strong_wolfe",
               "LBFGS: expected line_search_fn strong_wolfe or none, got ", *line_search_fn());
 }
@@ -65,7 +67,9 @@ bool LBFGS::uses_slot(size_t, const OptimizerOptions&) const { return false; }
 Tensor LBFGS::make_slot(size_t, const Tensor&, const OptimizerOptions&) const { return {}; }
 void LBFGS::update(const OptimizerOptions&, Update&) {}
 
-const LBFGSOptions& LBFGS::own() const { return static_cast<const LBFGSOptions&>(param_groups()[0].options()); }
+const LBFGSOptions& LBFGS::own() const {
+  return static_cast<const LBFGSOptions&>(param_groups()[0].options());
+}
 
 int64_t LBFGS::numel() const {
   int64_t total = 0;
@@ -144,7 +148,8 @@ LBFGS::SearchResult LBFGS::strong_wolfe(const LossClosure& closure, double t, co
       break;
     }
     const double low = now.t + 0.01 * (now.t - previous.t), high = now.t * 10;
-    const double next = cubic_minimum(previous.t, previous.at.loss, previous.slope, now.t, now.at.loss, now.slope, low, high);
+    const double next =
+        cubic_minimum(previous.t, previous.at.loss, previous.slope, now.t, now.at.loss, now.slope, low, high);
     previous = std::move(now);
     now = try_step(next);
     ++iteration;
@@ -159,8 +164,8 @@ LBFGS::SearchResult LBFGS::strong_wolfe(const LossClosure& closure, double t, co
   while (!done && iteration < max_evaluations) {
     if (std::abs(bracket[1].t - bracket[0].t) * reach < own().tolerance_change()) break;
     const auto [left, right] = std::minmax(bracket[0].t, bracket[1].t);
-    double next = cubic_minimum(bracket[0].t, bracket[0].at.loss, bracket[0].slope, bracket[1].t, bracket[1].at.loss,
-                                bracket[1].slope, left, right);
+    double next = cubic_minimum(bracket[0].t, bracket[0].at.loss, bracket[0].slope, bracket[1].t,
+                                bracket[1].at.loss, bracket[1].slope, left, right);
     // A trial close to an end, twice or on it, is moved a tenth of the bracket inwards.
     const double margin = 0.1 * (right - left);
     if (std::min(right - next, next - left) < margin) {
@@ -299,8 +304,9 @@ StateDict LBFGS::state_dict() const {
 
 void LBFGS::load_state_dict(const StateDict& dict) {
   StateDict options("optimizer state"), state("optimizer state");
-  for (const auto& item : dict) (item.key().rfind("state.", 0) == 0 ? state : options).insert(item.key(), *item);
-  static constexpr const char* kNames[] = {"n_iter", "func_evals", "t",        "H_diag",   "prev_loss",
+  for (const auto& item : dict)
+    (item.key().rfind("state.", 0) == 0 ? state : options).insert(item.key(), *item);
+  static constexpr const char* kNames[] = {"n_iter", "func_evals",     "t",        "H_diag",   "prev_loss",
                                            "d",      "prev_flat_grad", "old_dirs", "old_stps", "ro"};
   const auto get = [&](const char* name) -> const Tensor& { return state[std::string("state.") + name]; };
   const int64_t n = numel();
@@ -311,8 +317,8 @@ void LBFGS::load_state_dict(const StateDict& dict) {
       VESTA_CHECK(state.contains(std::string("state.") + name), "LBFGS::load_state_dict: 'state.", name,
                   "' is missing");
     for (size_t i = 0; i < 5; ++i)
-      VESTA_CHECK(get(kNames[i]).numel() == 1, "LBFGS::load_state_dict: expected one element in 'state.", kNames[i],
-                  "', got ", get(kNames[i]).numel());
+      VESTA_CHECK(get(kNames[i]).numel() == 1, "LBFGS::load_state_dict: expected one element in 'state.",
+                  kNames[i], "', got ", get(kNames[i]).numel());
     for (const char* name : {"d", "prev_flat_grad"})
       VESTA_CHECK(get(name).dim() == 1 && get(name).size(0) == n, "LBFGS::load_state_dict: expected ", n,
                   " elements in 'state.", name, "', got ", get(name).numel());

@@ -64,10 +64,12 @@ std::pair<StateDict, std::vector<StateDict>> without_members(const StateDict& di
 
 }  // namespace
 
-CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& options) : LRScheduler(optimizer), options_(options) {
+CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& options)
+    : LRScheduler(optimizer), options_(options) {
   const auto& o = options_;
   VESTA_CHECK(o.step_size_up() > 0 && o.step_size_down().value_or(1) > 0,
-              "CyclicLR: expected step sizes above 0, got ", o.step_size_up(), " and ", o.step_size_down().value_or(1));
+              "CyclicLR: expected step sizes above 0, got ", o.step_size_up(), " and ",
+              o.step_size_down().value_or(1));
   VESTA_CHECK(o.mode() == "triangular" || o.mode() == "triangular2" || o.mode() == "exp_range",
               "CyclicLR: expected the mode triangular, triangular2 or exp_range, got ", o.mode());
   if (o.cycle_momentum()) set_momentum("CyclicLR", optimizer, o.max_momentum());
@@ -80,8 +82,10 @@ CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicLROptions& options) : LRSch
 // Between 0 and 1, times what the mode does with it.
 double CyclicLR::height(int64_t epoch) const {
   const auto& o = options_;
-  const double up = double(o.step_size_up()), total = up + double(o.step_size_down().value_or(o.step_size_up()));
-  const double cycle = std::floor(1 + double(epoch) / total), x = 1 + double(epoch) / total - cycle, ratio = up / total;
+  const double up = double(o.step_size_up()),
+               total = up + double(o.step_size_down().value_or(o.step_size_up()));
+  const double cycle = std::floor(1 + double(epoch) / total), x = 1 + double(epoch) / total - cycle,
+               ratio = up / total;
   const double triangle = x <= ratio ? x / ratio : (x - 1) / (ratio - 1);
   if (o.mode() == "triangular2") return triangle / std::pow(2.0, cycle - 1);
   return o.mode() == "exp_range" ? triangle * std::pow(o.gamma(), double(epoch)) : triangle;
@@ -99,8 +103,8 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
     : LRScheduler(optimizer), options_(options) {
   const auto& o = options_;
   VESTA_CHECK(o.total_steps() > 0, "OneCycleLR: expected total_steps > 0, got ", o.total_steps());
-  VESTA_CHECK(o.pct_start() >= 0 && o.pct_start() <= 1, "OneCycleLR: expected pct_start between 0 and 1, got ",
-              o.pct_start());
+  VESTA_CHECK(o.pct_start() >= 0 && o.pct_start() <= 1,
+              "OneCycleLR: expected pct_start between 0 and 1, got ", o.pct_start());
   VESTA_CHECK(o.anneal_strategy() == "cos" || o.anneal_strategy() == "linear",
               "OneCycleLR: expected the anneal_strategy cos or linear, got ", o.anneal_strategy());
   if (o.cycle_momentum()) set_momentum("OneCycleLR", optimizer, o.max_momentum());
@@ -114,14 +118,16 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& options)
 }
 double OneCycleLR::between(int64_t epoch, double low, double peak, double last) const {
   const auto& o = options_;
-  VESTA_CHECK(epoch <= o.total_steps(), "OneCycleLR: stepped ", epoch, " times; total_steps is ", o.total_steps());
+  VESTA_CHECK(epoch <= o.total_steps(), "OneCycleLR: stepped ", epoch, " times; total_steps is ",
+              o.total_steps());
   const double total = double(o.total_steps()), step = double(epoch);
   struct Phase {
     double end, from, to;
   };
   const Phase two[] = {{o.pct_start() * total - 1, low, peak}, {total - 1, peak, last}};
-  const Phase three[] = {
-      {o.pct_start() * total - 1, low, peak}, {2 * o.pct_start() * total - 2, peak, low}, {total - 1, low, last}};
+  const Phase three[] = {{o.pct_start() * total - 1, low, peak},
+                         {2 * o.pct_start() * total - 2, peak, low},
+                         {total - 1, low, last}};
   const Phase* phases = o.three_phase() ? three : two;
   const size_t count = o.three_phase() ? 3 : 2;
   double start = 0;
@@ -145,12 +151,14 @@ void OneCycleLR::applied(int64_t epoch) {
   set_momentum("OneCycleLR", optimizer_, between(epoch, high, options_.base_momentum(), high));
 }
 
-SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<LRScheduler*> schedulers, std::vector<int64_t> milestones)
+SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<LRScheduler*> schedulers,
+                           std::vector<int64_t> milestones)
     : LRScheduler(optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(milestones)) {
   VESTA_CHECK(!schedulers_.empty() && milestones_.size() + 1 == schedulers_.size(),
               "SequentialLR: expected one schedule more than milestones, got ", schedulers_.size(), " and ",
               milestones_.size());
-  VESTA_CHECK(std::is_sorted(milestones_.begin(), milestones_.end()), "SequentialLR: expected rising milestones");
+  VESTA_CHECK(std::is_sorted(milestones_.begin(), milestones_.end()),
+              "SequentialLR: expected rising milestones");
   for (const LRScheduler* scheduler : schedulers_) VESTA_CHECK(scheduler, "SequentialLR: a schedule is null");
   schedulers_[0]->restart(0);
 }
@@ -182,7 +190,8 @@ void SequentialLR::load_state_dict(const StateDict& dict) {
   VESTA_CHECK(epoch && epoch->numel() == 1, "SequentialLR::load_state_dict: 'last_epoch' is missing");
   // The schedule whose turn it is comes last: its rate stays.
   const int64_t at = epoch->item<int64_t>();
-  const size_t active = size_t(std::upper_bound(milestones_.begin(), milestones_.end(), at) - milestones_.begin());
+  const size_t active =
+      size_t(std::upper_bound(milestones_.begin(), milestones_.end(), at) - milestones_.begin());
   for (size_t i = 0; i < schedulers_.size(); ++i)
     if (i != active) schedulers_[i]->load_state_dict(members[i]);
   schedulers_[active]->load_state_dict(members[active]);
@@ -190,14 +199,18 @@ void SequentialLR::load_state_dict(const StateDict& dict) {
   epoch_.fill_(at);
 }
 
-ChainedScheduler::ChainedScheduler(std::vector<LRScheduler*> schedulers) : schedulers_(std::move(schedulers)) {
+ChainedScheduler::ChainedScheduler(std::vector<LRScheduler*> schedulers)
+    : schedulers_(std::move(schedulers)) {
   VESTA_CHECK(!schedulers_.empty(), "ChainedScheduler: expected at least one schedule");
-  for (const LRScheduler* scheduler : schedulers_) VESTA_CHECK(scheduler, "ChainedScheduler: a schedule is null");
+  for (const LRScheduler* scheduler : schedulers_)
+    VESTA_CHECK(scheduler, "ChainedScheduler: a schedule is null");
 }
 void ChainedScheduler::step() {
   for (LRScheduler* scheduler : schedulers_) scheduler->step();
 }
-StateDict ChainedScheduler::state_dict() const { return with_members(StateDict("scheduler state"), schedulers_); }
+StateDict ChainedScheduler::state_dict() const {
+  return with_members(StateDict("scheduler state"), schedulers_);
+}
 void ChainedScheduler::load_state_dict(const StateDict& dict) {
   const auto [own, members] = without_members(dict, schedulers_.size());
   VESTA_CHECK(own.is_empty(), "ChainedScheduler::load_state_dict: unexpected '", own.items()[0].key(), "'");

@@ -161,9 +161,14 @@ double ConstantLR::next_rate(int64_t epoch, double current, double base_lr, size
 }
 
 LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor, int64_t total_iters)
-    : LRScheduler(optimizer), start_factor_(start_factor), end_factor_(end_factor), total_iters_(total_iters) {
-  VESTA_CHECK(start_factor > 0 && start_factor <= 1, "LinearLR: expected a start_factor in (0, 1], got ", start_factor);
-  VESTA_CHECK(end_factor >= 0 && end_factor <= 1, "LinearLR: expected an end_factor in [0, 1], got ", end_factor);
+    : LRScheduler(optimizer),
+      start_factor_(start_factor),
+      end_factor_(end_factor),
+      total_iters_(total_iters) {
+  VESTA_CHECK(start_factor > 0 && start_factor <= 1, "LinearLR: expected a start_factor in (0, 1], got ",
+              start_factor);
+  VESTA_CHECK(end_factor >= 0 && end_factor <= 1, "LinearLR: expected an end_factor in [0, 1], got ",
+              end_factor);
   VESTA_CHECK(total_iters > 0, "LinearLR: expected total_iters > 0, got ", total_iters);
   apply_first();
 }
@@ -237,7 +242,8 @@ double LambdaLR::rate(int64_t epoch, double base_lr, size_t group) const {
   return base_lr * f_[group](epoch);
 }
 
-MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, Lambda f) : LRScheduler(optimizer), f_(std::move(f)) {
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, Lambda f)
+    : LRScheduler(optimizer), f_(std::move(f)) {
   VESTA_CHECK(f_, "MultiplicativeLR: the function is empty");
   apply_first();
 }

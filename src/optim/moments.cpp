@@ -43,7 +43,9 @@ void RMSpropOptions::check() const {
   check_not_negative("RMSprop", "weight_decay", weight_decay());
   check_not_negative("RMSprop", "alpha", alpha());
 }
-std::vector<std::string> RMSprop::slot_names() { return {"step", "square_avg", "momentum_buffer", "grad_avg"}; }
+std::vector<std::string> RMSprop::slot_names() {
+  return {"step", "square_avg", "momentum_buffer", "grad_avg"};
+}
 bool RMSprop::uses_slot(size_t slot, const OptimizerOptions& options) const {
   return slot < 2 || (slot == 2 ? own(options).momentum() > 0 : own(options).centered());
 }
@@ -196,17 +198,21 @@ void NAdam::update(const OptimizerOptions& options, Update& u) {
   const auto [beta1, beta2] = o.betas();
   const Tensor& lr = o.lr_tensor();
   for (size_t i = 0; i < u.params.size(); ++i) {
-    Tensor &param = u.params[i], &exp_avg = u.state[1][i], &exp_avg_sq = u.state[2][i], &mu_product = u.state[3][i];
+    Tensor &param = u.params[i], &exp_avg = u.state[1][i], &exp_avg_sq = u.state[2][i],
+           &mu_product = u.state[3][i];
     const Tensor g =
         rule_gradient(param, u.grads[i], o.maximize(), o.decoupled_weight_decay() ? 0 : o.weight_decay());
     const Tensor step = next_step(u.state[0][i]);
     if (o.decoupled_weight_decay() && o.weight_decay() != 0) param.mul_(1 - lr * o.weight_decay());
-    const auto momentum_at = [&](const Tensor& t) { return beta1 * (1 - 0.5 * pow(0.96, t * o.momentum_decay())); };
+    const auto momentum_at = [&](const Tensor& t) {
+      return beta1 * (1 - 0.5 * pow(0.96, t * o.momentum_decay()));
+    };
     const Tensor mu = momentum_at(step), mu_next = momentum_at(step + 1);
     mu_product.mul_(mu);
     update_moments(exp_avg, exp_avg_sq, g, beta1, beta2);
     const Tensor scale = (exp_avg_sq / (1 - pow(beta2, step))).sqrt_().add_(o.eps());
-    const Tensor ahead = g * (lr * (1 - mu) / (1 - mu_product)) + exp_avg * (lr * mu_next / (1 - mu_product * mu_next));
+    const Tensor ahead =
+        g * (lr * (1 - mu) / (1 - mu_product)) + exp_avg * (lr * mu_next / (1 - mu_product * mu_next));
     param.sub_(ahead / scale);
   }
 }
@@ -246,7 +252,9 @@ void RAdam::update(const OptimizerOptions& options, Update& u) {
     const Tensor rho = longest - 2 * step * decay / correction;
     // While the average is short its variance is unknown, and the step is one of plain momentum.
     const Tensor rectified =
-        ((rho - 4) * (rho - 2) * longest / ((longest - 4) * (longest - 2) * rho) * correction).clamp_min(0).sqrt();
+        ((rho - 4) * (rho - 2) * longest / ((longest - 4) * (longest - 2) * rho) * correction)
+            .clamp_min(0)
+            .sqrt();
     const Tensor factor = where(rho > 5, rectified / exp_avg_sq.sqrt().add_(o.eps()), 1.0);
     param.sub_(exp_avg * (lr / (1 - pow(beta1, step))) * factor);
   }

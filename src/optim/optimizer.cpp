@@ -78,7 +78,8 @@ Optimizer::Optimizer(std::unique_ptr<OptimizerOptions> defaults, std::vector<std
 
 void Optimizer::add_param_group(OptimizerParamGroup group) {
   if (!group.has_options()) group.set_options(defaults_->clone());
-  VESTA_CHECK(accepts(group.options()), "Optimizer: the options of a parameter group belong to another optimiser");
+  VESTA_CHECK(accepts(group.options()),
+              "Optimizer: the options of a parameter group belong to another optimiser");
   group.options().check();
   std::unordered_set<const TensorImpl*> known;
   for (const auto& other : groups_)
@@ -205,8 +206,7 @@ void Optimizer::load_state_dict(const StateDict& dict) {
       bool has_state = false;
       for (const auto& slot : slots_) has_state |= dict.contains(prefix + slot);
       for (size_t s = 0; s < slots_.size(); ++s)
-        if (uses_slot(s, *loaded))
-          expect(prefix + slots_[s], slot_sizes(s, param), has_state);
+        if (uses_slot(s, *loaded)) expect(prefix + slots_[s], slot_sizes(s, param), has_state);
     }
   }
   for (const auto& item : dict)
@@ -225,7 +225,8 @@ void Optimizer::load_state_dict(const StateDict& dict) {
           if (!slot.defined()) slot = make_slot(s, group.params()[i], group.options());
           slot.copy_(*value);
         } else if (slot.defined()) {
-          slot.copy_(make_slot(s, group.params()[i], group.options()));  // as new; the tensor may be known to a captured step
+          slot.copy_(make_slot(s, group.params()[i],
+                               group.options()));  // as new; the tensor may be known to a captured step
         }
       }
   }

@@ -17,8 +17,8 @@ void RpropOptions::visit(OptionVisitor& v) {
 void RpropOptions::check() const {
   VESTA_CHECK(lr() >= 0, "Rprop: expected lr >= 0, got ", lr());
   const auto [minus, plus] = etas();
-  VESTA_CHECK(minus > 0 && minus < 1 && plus > 1, "Rprop: expected etas in (0, 1) and above 1, got ", minus, " and ",
-              plus);
+  VESTA_CHECK(minus > 0 && minus < 1 && plus > 1, "Rprop: expected etas in (0, 1) and above 1, got ", minus,
+              " and ", plus);
 }
 std::vector<std::string> Rprop::slot_names() { return {"step", "prev", "step_size"}; }
 bool Rprop::uses_slot(size_t, const OptimizerOptions&) const { return true; }
@@ -34,8 +34,7 @@ void Rprop::update(const OptimizerOptions& options, Update& u) {
     u.state[0][i].add_(1);
     const Tensor agreement = g * previous;
     const Tensor turned = agreement < 0;
-    const Tensor factor =
-        ones_like(step_size).masked_fill(agreement > 0, plus).masked_fill(turned, minus);
+    const Tensor factor = ones_like(step_size).masked_fill(agreement > 0, plus).masked_fill(turned, minus);
     step_size.mul_(factor).clamp_(std::get<0>(o.step_sizes()), std::get<1>(o.step_sizes()));
     // Where the sign turned, this step is left out.
     const Tensor used = g.masked_fill(turned, 0);
@@ -146,7 +145,8 @@ void MuonOptions::check() const {
   VESTA_CHECK(weight_decay() >= 0, "Muon: expected weight_decay >= 0, got ", weight_decay());
   VESTA_CHECK(ns_steps() >= 0 && ns_steps() < 100, "Muon: expected 0 <= ns_steps < 100, got ", ns_steps());
   VESTA_CHECK(rate_rule(adjust_lr_fn()) >= 0,
-              "Muon: expected adjust_lr_fn original, match_rms_adamw or spectral_unclamped, got ", adjust_lr_fn());
+              "Muon: expected adjust_lr_fn original, match_rms_adamw or spectral_unclamped, got ",
+              adjust_lr_fn());
 }
 std::vector<std::string> Muon::slot_names() { return {"momentum_buffer"}; }
 bool Muon::uses_slot(size_t, const OptimizerOptions&) const { return true; }

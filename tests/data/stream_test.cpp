@@ -71,8 +71,9 @@ TEST(ChunkDataset, ShufflesWithinTheChunksThatAreReadTogether) {
   for (const int example : order)
     if (chunks.empty() || chunks.back() != example / 100) chunks.push_back(example / 100);
   EXPECT_EQ(chunks.size(), 4u);
-  auto plain = make_data_loader(Chunks(Shards(kSizes), Options().shuffle_chunks(false).shuffle_examples(false)),
-                                DataLoaderOptions(100));
+  auto plain =
+      make_data_loader(Chunks(Shards(kSizes), Options().shuffle_chunks(false).shuffle_examples(false)),
+                       DataLoaderOptions(100));
   const auto in_order = joined(epoch_of(*plain));
   EXPECT_EQ(in_order, sorted(in_order));
 }
@@ -135,7 +136,8 @@ struct Ones : datasets::StreamDataset<Ones, std::vector<int>> {
 
 TEST(StreamDataset, IsAskedForBatchesUntilTheEpochIsFull) {
   for (const size_t workers : {0, 2}) {
-    auto loader = make_data_loader(Ones(), samplers::StreamSampler(10), DataLoaderOptions(4).workers(workers));
+    auto loader =
+        make_data_loader(Ones(), samplers::StreamSampler(10), DataLoaderOptions(4).workers(workers));
     std::vector<size_t> sizes;
     for (auto& batch : *loader) sizes.push_back(batch.size());
     EXPECT_EQ(sizes, (std::vector<size_t>{4, 4, 2}));
@@ -182,7 +184,8 @@ TEST(Normalize, TakesNumbersByChannel) {
 
 TEST(DataLoader, ItsStateGoesThroughTensors) {
   const auto make = [] {
-    return make_data_loader(datasets::TensorDataset(arange(20)), DataLoaderOptions(3).seed(uint64_t(-5)).workers(2));
+    return make_data_loader(datasets::TensorDataset(arange(20)),
+                            DataLoaderOptions(3).seed(uint64_t(-5)).workers(2));
   };
   auto first = make(), second = make();
   std::vector<int64_t> a, b;
@@ -230,7 +233,8 @@ std::string idx(std::vector<uint32_t> sizes, const std::string& elements) {
 
 TEST(MNIST, ReadsItsFiles) {
   const Folder folder;
-  folder.write("train-images-idx3-ubyte", idx({2, 2, 3}, std::string("\0\x33\x66\x99\xcc\xff", 6) + std::string(6, '\xff')));
+  folder.write("train-images-idx3-ubyte",
+               idx({2, 2, 3}, std::string("\0\x33\x66\x99\xcc\xff", 6) + std::string(6, '\xff')));
   folder.write("train-labels-idx1-ubyte", idx({2}, "\x07\x01"));
   datasets::MNIST set(folder.path);
   EXPECT_EQ(set.size(), 2u);
@@ -255,7 +259,8 @@ TEST(MNIST, RefusesBrokenFiles) {
     return datasets::MNIST(folder.path, datasets::MNIST::Mode::kTest).size();
   };
   EXPECT_EQ(read(images, labels), 2u);
-  for (size_t cut = 0; cut < images.size(); ++cut) EXPECT_THROW(read(images.substr(0, cut), labels), ValueError) << cut;
+  for (size_t cut = 0; cut < images.size(); ++cut)
+    EXPECT_THROW(read(images.substr(0, cut), labels), ValueError) << cut;
   EXPECT_THROW(read(images + "x", labels), ValueError);
   EXPECT_THROW(read(images, idx({3}, "abc")), ValueError);
   EXPECT_THROW(read(labels, labels), ValueError);

@@ -26,9 +26,13 @@ TEST(Activations, EqualTheirFormulas) {
       {"Hardshrink", [](const Tensor& x) { return Hardshrink(0.4)(x); },
        [](double x) { return std::abs(x) > 0.4 ? x : 0; }},
       {"Softshrink", [](const Tensor& x) { return Softshrink(0.4)(x); },
-       [](double x) { return x > 0.4 ? x - 0.4 : x < -0.4 ? x + 0.4 : 0; }},
-      {"Tanhshrink", [](const Tensor& x) { return Tanhshrink()(x); }, [](double x) { return x - std::tanh(x); }},
-      {"Threshold", [](const Tensor& x) { return Threshold(0.1, -2)(x); }, [](double x) { return x > 0.1 ? x : -2; }},
+       [](double x) { return x > 0.4    ? x - 0.4
+                             : x < -0.4 ? x + 0.4
+                                        : 0; }},
+      {"Tanhshrink", [](const Tensor& x) { return Tanhshrink()(x); },
+       [](double x) { return x - std::tanh(x); }},
+      {"Threshold", [](const Tensor& x) { return Threshold(0.1, -2)(x); },
+       [](double x) { return x > 0.1 ? x : -2; }},
       {"PReLU", [](const Tensor& x) { return PReLU(PReLUOptions().init(0.3))(x); },
        [](double x) { return x > 0 ? x : 0.3 * x; }},
       {"RReLU in evaluation",

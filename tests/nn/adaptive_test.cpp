@@ -33,7 +33,8 @@ double log_probability(const AdaptiveLogSoftmaxWithLoss& m, const Tensor& row, i
   const int64_t cluster = target < 9 ? 0 : 1;
   auto& tail = m->tail->at<Sequential>(size_t(cluster));
   const auto scores = times(tail.at<Linear>(1).weight, times(tail.at<Linear>(0).weight, x));
-  return log_softmax_of(head, size_t(4 + cluster)) + log_softmax_of(scores, size_t(target - (cluster ? 9 : 4)));
+  return log_softmax_of(head, size_t(4 + cluster)) +
+         log_softmax_of(scores, size_t(target - (cluster ? 9 : 4)));
 }
 
 TEST(AdaptiveLogSoftmaxWithLoss, AddsTheClustersAndTheirClasses) {
@@ -70,10 +71,12 @@ TEST(AdaptiveLogSoftmaxWithLoss, GradientsAgreeWithDifferences) {
   const Tensor target = classes({5, 0, 2});
   std::vector<Tensor> inputs{randn({3, 4}, kFloat64).requires_grad_()};
   for (const Tensor& p : m->parameters()) inputs.push_back(p);
-  EXPECT_TRUE(autograd::gradcheck([&](const std::vector<Tensor>& in) {
-    const auto result = m(in[0], target);
-    return std::vector<Tensor>{result.output, result.loss};
-  }, inputs));
+  EXPECT_TRUE(autograd::gradcheck(
+      [&](const std::vector<Tensor>& in) {
+        const auto result = m(in[0], target);
+        return std::vector<Tensor>{result.output, result.loss};
+      },
+      inputs));
 }
 
 TEST(AdaptiveLogSoftmaxWithLoss, RefusesBadCutoffsAndTargets) {

@@ -31,7 +31,9 @@ TEST(AnyValue, GivesBackExactlyTheTypeThatWasPutIn) {
 TEST(AnyModule, CallsForwardWithValuesOfAnyTypes) {
   AnyModule any(Count(3));
   EXPECT_EQ(any.forward<int>(4, std::string("xy")), 9);
-  EXPECT_NE(message_of([&] { any.forward<int>(4.0, std::string("xy")); }).find("argument #0 of type int, got double"),
+  EXPECT_NE(message_of([&] {
+              any.forward<int>(4.0, std::string("xy"));
+            }).find("argument #0 of type int, got double"),
             std::string::npos);
   EXPECT_NE(message_of([&] { any.forward<int>(4); }).find("expected 2 arguments, got 1"), std::string::npos);
   EXPECT_THROW(any.forward<double>(4, std::string("xy")), TypeError);
@@ -47,7 +49,8 @@ TEST(AnyModule, TakesModulesByValueByPointerAndByHolder) {
   EXPECT_EQ(AnyModule(make_module<CountImpl>(2)).forward<int>(1, std::string()), 3);
   AnyModule empty;
   EXPECT_TRUE(empty.is_empty());
-  EXPECT_EQ(message_of([&] { empty.forward(ones({1})); }), "AnyModule: cannot call forward on an empty module");
+  EXPECT_EQ(message_of([&] { empty.forward(ones({1})); }),
+            "AnyModule: cannot call forward on an empty module");
   empty = Count(4);
   EXPECT_EQ(empty.forward<int>(1, std::string()), 5);
 }
@@ -57,7 +60,8 @@ TEST(AnyModule, FillsInTheDefaultsOfForward) {
   EXPECT_EQ(any.forward<int>(1), 321);
   EXPECT_EQ(any.forward<int>(1, 5), 351);
   EXPECT_EQ(any.forward<int>(1, 5, 7.0), 751);
-  EXPECT_NE(message_of([&] { any.forward<int>(); }).find("expected 1 to 3 arguments, got 0"), std::string::npos);
+  EXPECT_NE(message_of([&] { any.forward<int>(); }).find("expected 1 to 3 arguments, got 0"),
+            std::string::npos);
 }
 
 TEST(Sequential, PassesValuesOfOtherTypesFromModuleToModule) {

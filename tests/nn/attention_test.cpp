@@ -40,7 +40,8 @@ Expected attend(const MultiheadAttention& m, int64_t heads, const Tensor& q, con
       std::vector<double> score(keys);
       double total = 0;
       for (size_t s = 0; s < keys; ++s) {
-        for (size_t d = 0; d < head; ++d) score[s] += qs[l * width + h * head + d] * ks[s * width + h * head + d];
+        for (size_t d = 0; d < head; ++d)
+          score[s] += qs[l * width + h * head + d] * ks[s * width + h * head + d];
         score[s] = std::exp(score[s] / std::sqrt(double(head)) + added[l * keys + s]);
         total += score[s];
       }
@@ -70,7 +71,8 @@ TEST(MultiheadAttention, EqualsItsFormulaWithMasks) {
   padding[2][1].fill_(true);
   for (const bool masked : {false, true})
     for (const bool need_weights : {false, true}) {
-      const auto [out, weights] = m(q, k, v, masked ? padding : Tensor(), need_weights, masked ? causal : Tensor());
+      const auto [out, weights] =
+          m(q, k, v, masked ? padding : Tensor(), need_weights, masked ? causal : Tensor());
       EXPECT_EQ(weights.defined(), need_weights);
       for (int64_t n = 0; n < 3; ++n) {
         std::vector<double> added(20, 0);
@@ -95,7 +97,8 @@ TEST(MultiheadAttention, MasksOfNumbersAndOfEachHeadAreAdded) {
   expect_tensors(std::get<0>(m(x, x, x, Tensor(), true, bias.expand({4, 3, 3}))), whole, 1e-5);
   expect_tensors(std::get<0>(m(x, x, x, Tensor(), false, bias.expand({4, 3, 3}))), whole, 1e-5);
   const auto added = numbers_of(bias);
-  expect_numbers(whole.select(1, 0), attend(m, 2, x.select(1, 0), x.select(1, 0), x.select(1, 0), added).out, 1e-5);
+  expect_numbers(whole.select(1, 0), attend(m, 2, x.select(1, 0), x.select(1, 0), x.select(1, 0), added).out,
+                 1e-5);
 }
 
 TEST(MultiheadAttention, EqualInputsTakeOneProjectionWithTheSameResult) {
@@ -132,7 +135,8 @@ TEST(MultiheadAttention, ExtraKeysCountInTheWeights) {
 
 TEST(MultiheadAttention, WidthsOfKeysAndValuesMayDiffer) {
   MultiheadAttention m(MultiheadAttentionOptions(8, 2).kdim(3).vdim(5));
-  EXPECT_EQ(std::get<0>(m(ones({4, 2, 8}), ones({6, 2, 3}), ones({6, 2, 5}))).sizes(), IntArrayRef({4, 2, 8}));
+  EXPECT_EQ(std::get<0>(m(ones({4, 2, 8}), ones({6, 2, 3}), ones({6, 2, 5}))).sizes(),
+            IntArrayRef({4, 2, 8}));
   EXPECT_EQ(m->named_parameters().keys(),
             (std::vector<std::string>{"q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias",
                                       "out_proj.weight", "out_proj.bias"}));
@@ -142,12 +146,15 @@ TEST(MultiheadAttention, GradientsAgreeWithDifferences) {
   manual_seed(kSeed);
   MultiheadAttention m(4, 2);
   m->to(kFloat64);
-  const Tensor q = randn({2, 2, 4}, kFloat64).requires_grad_(), k = randn({3, 2, 4}, kFloat64).requires_grad_();
+  const Tensor q = randn({2, 2, 4}, kFloat64).requires_grad_(),
+               k = randn({3, 2, 4}, kFloat64).requires_grad_();
   const Tensor mask = randn({2, 3}, kFloat64).requires_grad_();
   for (const bool need_weights : {true, false})
-    EXPECT_TRUE(autograd::gradcheck([&](const std::vector<Tensor>& in) {
-      return std::vector<Tensor>{std::get<0>(m(in[0], in[1], in[1], Tensor(), need_weights, in[2]))};
-    }, {q, k, mask}));
+    EXPECT_TRUE(autograd::gradcheck(
+        [&](const std::vector<Tensor>& in) {
+          return std::vector<Tensor>{std::get<0>(m(in[0], in[1], in[1], Tensor(), need_weights, in[2]))};
+        },
+        {q, k, mask}));
 }
 
 TEST(MultiheadAttention, BadInputsAreRefused) {
@@ -167,7 +174,9 @@ TEST(MultiheadAttention, BadInputsAreRefused) {
 
 // The encoder layer in the terms of its parts.
 Tensor encoder_layer(const TransformerEncoderLayer& m, const Tensor& x, const Tensor& mask, bool norm_first) {
-  const auto attend_to = [&](const Tensor& y) { return std::get<0>(m->self_attn(y, y, y, Tensor(), true, mask)); };
+  const auto attend_to = [&](const Tensor& y) {
+    return std::get<0>(m->self_attn(y, y, y, Tensor(), true, mask));
+  };
   const auto feed = [&](const Tensor& y) { return m->linear2(gelu(m->linear1(y))); };
   if (norm_first) {
     const Tensor h = x + attend_to(m->norm1(x));
@@ -183,12 +192,17 @@ TEST(TransformerLayers, AreAttentionAndFeedForwardWithNorms) {
   const Tensor mask = TransformerImpl::generate_square_subsequent_mask(5);
   for (const bool norm_first : {false, true}) {
     const auto options =
-        TransformerEncoderLayerOptions(8, 2).dim_feedforward(16).dropout(0).activation(kGELU).norm_first(norm_first);
+        TransformerEncoderLayerOptions(8, 2).dim_feedforward(16).dropout(0).activation(kGELU).norm_first(
+            norm_first);
     TransformerEncoderLayer layer(options);
     expect_tensors(layer(x, mask), encoder_layer(layer, x, mask, norm_first), 1e-5);
     TransformerDecoderLayer decoder(options);
-    const auto self = [&](const Tensor& y) { return std::get<0>(decoder->self_attn(y, y, y, Tensor(), true, mask)); };
-    const auto cross = [&](const Tensor& y) { return std::get<0>(decoder->multihead_attn(y, memory, memory)); };
+    const auto self = [&](const Tensor& y) {
+      return std::get<0>(decoder->self_attn(y, y, y, Tensor(), true, mask));
+    };
+    const auto cross = [&](const Tensor& y) {
+      return std::get<0>(decoder->multihead_attn(y, memory, memory));
+    };
     const auto feed = [&](const Tensor& y) { return decoder->linear2(gelu(decoder->linear1(y))); };
     Tensor h;
     if (norm_first) {
@@ -252,7 +266,8 @@ TEST(Transformer, TakesCustomParts) {
     Tensor forward(const Tensor& src, const Tensor&, const Tensor&) { return src * 2; }
   };
   manual_seed(kSeed);
-  Transformer model(TransformerOptions(4, 1, 1, 1).dropout(0).custom_encoder(AnyModule(make_module<EncoderImpl>())));
+  Transformer model(
+      TransformerOptions(4, 1, 1, 1).dropout(0).custom_encoder(AnyModule(make_module<EncoderImpl>())));
   Transformer plain(TransformerOptions(4, 1, 0, 1).dropout(0));
   const Tensor x = randn({2, 1, 4});
   const Tensor direct = model->decoder.forward(x, x * 2, Tensor(), Tensor(), Tensor(), Tensor());

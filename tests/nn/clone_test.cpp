@@ -64,7 +64,8 @@ TEST(Clone, KeepsDtypes) {
 
 TEST(Clone, LayersThatAreMadeFromOptionsNeedNoReset) {
   manual_seed(kSeed);
-  Sequential net(Linear(4, 6), ReLU(), Dropout(0.3), GroupNorm(2, 6), PReLU(6), Linear(LinearOptions(6, 2).bias(false)));
+  Sequential net(Linear(4, 6), ReLU(), Dropout(0.3), GroupNorm(2, 6), PReLU(6),
+                 Linear(LinearOptions(6, 2).bias(false)));
   net->eval();
   const Sequential copy(module_cast<SequentialImpl>(net->clone()));
   ASSERT_EQ(copy->size(), 6u);
@@ -106,7 +107,9 @@ TEST(Clone, WeightsThatResetTiesStayTied) {
 TEST(Clone, RefusesToUntieWhatWasTiedLater) {
   Net net;
   net->last->weight = net->last->replace_parameter("weight", net->first->weight);
-  EXPECT_NE(message_of([&] { net->clone(); }).find("'last.weight' and 'first.weight' are shared in the original only"),
+  EXPECT_NE(message_of([&] {
+              net->clone();
+            }).find("'last.weight' and 'first.weight' are shared in the original only"),
             std::string::npos);
 }
 
@@ -160,7 +163,8 @@ TEST(Clone, EveryRecurrentAndTransformerLayerComputesTheSame) {
   const Transformer copy(module_cast<TransformerImpl>(transformer->clone()));
   expect_tensors(copy(x, x), transformer(x, x), 0);
   const auto ours = transformer->named_parameters();
-  for (const auto& item : copy->named_parameters()) EXPECT_FALSE(item->is_same(ours[item.key()])) << item.key();
+  for (const auto& item : copy->named_parameters())
+    EXPECT_FALSE(item->is_same(ours[item.key()])) << item.key();
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ TEST(Bilinear, EqualsTheDoubleSum) {
   manual_seed(kSeed);
   Bilinear layer(3, 4, 2);
   const Tensor a = randn({5, 3}), b = randn({5, 4});
-  const auto as = numbers_of(a), bs = numbers_of(b), w = numbers_of(layer->weight), bias = numbers_of(layer->bias);
+  const auto as = numbers_of(a), bs = numbers_of(b), w = numbers_of(layer->weight),
+             bias = numbers_of(layer->bias);
   std::vector<double> expected;
   for (size_t n = 0; n < 5; ++n)
     for (size_t o = 0; o < 2; ++o) {
@@ -35,8 +36,8 @@ TEST(Unflatten, UndoesFlatten) {
 }
 
 // Sums of squares over the window [c - before, c + after].
-std::vector<double> response(const Tensor& x, int64_t before, int64_t after, double size, double alpha, double beta,
-                             double k) {
+std::vector<double> response(const Tensor& x, int64_t before, int64_t after, double size, double alpha,
+                             double beta, double k) {
   const auto v = numbers_of(x);
   const int64_t n = x.size(0), channels = x.size(1), inner = x.numel() / (n * channels);
   std::vector<double> out(v.size());
@@ -93,7 +94,8 @@ void expect_whole_channels(const Tensor& y, double kept, double p) {
       ASSERT_TRUE(v[r * inner] == 0 || std::abs(v[r * inner] - kept) < 1e-5);
     }
   }
-  EXPECT_NEAR(double(dropped) / double(rows), p, 5 * std::sqrt(p * (1 - p) / double(rows))) << "seed " << kSeed;
+  EXPECT_NEAR(double(dropped) / double(rows), p, 5 * std::sqrt(p * (1 - p) / double(rows)))
+      << "seed " << kSeed;
 }
 
 TEST(ChannelDropout, DropsWholeChannels) {
@@ -215,9 +217,7 @@ TEST(PaddingLayers, CopyFromTheRightPlaces) {
   EXPECT_EQ(text.str(), "vesta::nn::ReflectionPad1d(padding=[1, 2])");
 }
 
-TEST(OneHot, IsThereAsAFunction) {
-  expect_numbers(F::one_hot(arange(2), 3), {1, 0, 0, 0, 1, 0}, 0);
-}
+TEST(OneHot, IsThereAsAFunction) { expect_numbers(F::one_hot(arange(2), 3), {1, 0, 0, 0, 1, 0}, 0); }
 
 }  // namespace
 }  // namespace vesta::nn

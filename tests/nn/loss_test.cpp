@@ -12,7 +12,8 @@ using Numbers = std::vector<double>;
 constexpr uint64_t kSeed = 6;
 
 // Checks the three reductions of a loss whose elements are `expected`.
-void expect_reductions(const std::function<Tensor(Reduction)>& loss, const Numbers& expected, double tolerance = 1e-5) {
+void expect_reductions(const std::function<Tensor(Reduction)>& loss, const Numbers& expected,
+                       double tolerance = 1e-5) {
   expect_numbers(loss(kNone), expected, tolerance);
   double sum = 0;
   for (const double e : expected) sum += e;
@@ -52,21 +53,30 @@ TEST(Losses, OfSingleElementsEqualTheirFormulas) {
     const double stirling = n > 1 ? n * std::log(n) - n + 0.5 * std::log(2 * std::numbers::pi * n) : 0;
     poisson.push_back(std::exp(d.xs[i]) - n * d.xs[i] + stirling);
     poisson_plain.push_back(std::abs(d.xs[i]) - n * std::log(std::abs(d.xs[i]) + 1e-8));
-    gauss.push_back(0.5 * (std::log(vs[i]) + std::pow(d.xs[i] - d.ys[i], 2) / vs[i] + std::log(2 * std::numbers::pi)));
+    gauss.push_back(
+        0.5 * (std::log(vs[i]) + std::pow(d.xs[i] - d.ys[i], 2) / vs[i] + std::log(2 * std::numbers::pi)));
   }
-  expect_reductions([&](Reduction r) {
-    return HingeEmbeddingLoss(HingeEmbeddingLossOptions().margin(0.8).reduction(r))(d.x, d.sign);
-  }, hinge);
+  expect_reductions(
+      [&](Reduction r) {
+        return HingeEmbeddingLoss(HingeEmbeddingLossOptions().margin(0.8).reduction(r))(d.x, d.sign);
+      },
+      hinge);
   expect_reductions([&](Reduction r) { return SoftMarginLoss(SoftMarginLossOptions(r))(d.x, d.sign); }, soft);
-  expect_reductions([&](Reduction r) {
-    return PoissonNLLLoss(PoissonNLLLossOptions().full(true).reduction(r))(d.x, counts);
-  }, poisson);
-  expect_reductions([&](Reduction r) {
-    return PoissonNLLLoss(PoissonNLLLossOptions().log_input(false).reduction(r))(d.x.abs(), counts);
-  }, poisson_plain);
-  expect_reductions([&](Reduction r) {
-    return GaussianNLLLoss(GaussianNLLLossOptions().full(true).reduction(r))(d.x, d.y, var);
-  }, gauss);
+  expect_reductions(
+      [&](Reduction r) {
+        return PoissonNLLLoss(PoissonNLLLossOptions().full(true).reduction(r))(d.x, counts);
+      },
+      poisson);
+  expect_reductions(
+      [&](Reduction r) {
+        return PoissonNLLLoss(PoissonNLLLossOptions().log_input(false).reduction(r))(d.x.abs(), counts);
+      },
+      poisson_plain);
+  expect_reductions(
+      [&](Reduction r) {
+        return GaussianNLLLoss(GaussianNLLLossOptions().full(true).reduction(r))(d.x, d.y, var);
+      },
+      gauss);
 }
 
 TEST(Losses, OfRowsEqualTheirFormulas) {
@@ -83,34 +93,45 @@ TEST(Losses, OfRowsEqualTheirFormulas) {
     const double cos = xy / std::sqrt(xx * yy);
     cosine.push_back(ss[i] > 0 ? 1 - cos : std::max(0.0, cos - 0.1));
     multilabel.push_back(ml / 5);
-    triplet.push_back(std::max(0.0, distance(d.xs, d.ys, i) -
-                                        std::min(distance(d.xs, zs, i), distance(d.ys, zs, i)) + 0.9));
+    triplet.push_back(std::max(
+        0.0, distance(d.xs, d.ys, i) - std::min(distance(d.xs, zs, i), distance(d.ys, zs, i)) + 0.9));
     ranking.push_back(std::max(0.0, -ss[i] * (d.xs[i * 5] - d.ys[i * 5]) + 0.2));
   }
-  expect_reductions([&](Reduction r) {
-    return CosineEmbeddingLoss(CosineEmbeddingLossOptions().margin(0.1).reduction(r))(d.x, d.y, row_sign);
-  }, cosine);
-  expect_reductions([&](Reduction r) {
-    return MultiLabelSoftMarginLoss(MultiLabelSoftMarginLossOptions().reduction(r))(d.x, d.zero_one);
-  }, multilabel);
-  expect_reductions([&](Reduction r) {
-    return TripletMarginLoss(TripletMarginLossOptions().margin(0.9).swap(true).reduction(r))(d.x, d.y, z);
-  }, triplet);
-  expect_reductions([&](Reduction r) {
-    return TripletMarginWithDistanceLoss(
-        TripletMarginWithDistanceLossOptions().margin(0.9).swap(true).reduction(r))(d.x, d.y, z);
-  }, triplet);
-  expect_reductions([&](Reduction r) {
-    return MarginRankingLoss(MarginRankingLossOptions().margin(0.2).reduction(r))(d.x.select(1, 0), d.y.select(1, 0),
-                                                                                   row_sign);
-  }, ranking);
+  expect_reductions(
+      [&](Reduction r) {
+        return CosineEmbeddingLoss(CosineEmbeddingLossOptions().margin(0.1).reduction(r))(d.x, d.y, row_sign);
+      },
+      cosine);
+  expect_reductions(
+      [&](Reduction r) {
+        return MultiLabelSoftMarginLoss(MultiLabelSoftMarginLossOptions().reduction(r))(d.x, d.zero_one);
+      },
+      multilabel);
+  expect_reductions(
+      [&](Reduction r) {
+        return TripletMarginLoss(TripletMarginLossOptions().margin(0.9).swap(true).reduction(r))(d.x, d.y, z);
+      },
+      triplet);
+  expect_reductions(
+      [&](Reduction r) {
+        return TripletMarginWithDistanceLoss(
+            TripletMarginWithDistanceLossOptions().margin(0.9).swap(true).reduction(r))(d.x, d.y, z);
+      },
+      triplet);
+  expect_reductions(
+      [&](Reduction r) {
+        return MarginRankingLoss(MarginRankingLossOptions().margin(0.2).reduction(r))(
+            d.x.select(1, 0), d.y.select(1, 0), row_sign);
+      },
+      ranking);
 }
 
 TEST(TripletMarginWithDistanceLoss, CallsTheDistanceItIsGiven) {
   const Data d;
-  const auto options = TripletMarginWithDistanceLossOptions()
-                           .distance_function([](const Tensor& a, const Tensor& b) { return (a - b).abs().sum({-1}); })
-                           .reduction(kSum);
+  const auto options =
+      TripletMarginWithDistanceLossOptions()
+          .distance_function([](const Tensor& a, const Tensor& b) { return (a - b).abs().sum({-1}); })
+          .reduction(kSum);
   double expected = 0;
   for (size_t i = 0; i < 6; ++i) {
     double near = 0;
@@ -131,9 +152,9 @@ TEST(KLDivLoss, EqualsItsFormula) {
     sum += expected.back();
   }
   expect_reductions([&](Reduction r) { return KLDivLoss(KLDivLossOptions(r))(d.x, target); }, expected);
-  expect_reductions([&](Reduction r) {
-    return KLDivLoss(KLDivLossOptions(r).log_target(true))(d.x, log_target);
-  }, expected);
+  expect_reductions(
+      [&](Reduction r) { return KLDivLoss(KLDivLossOptions(r).log_target(true))(d.x, log_target); },
+      expected);
   expect_numbers(KLDivLoss(KLDivLossOptions(kBatchMean))(d.x, target), {sum / 6}, 1e-5);
 }
 
@@ -149,9 +170,12 @@ TEST(MultiMarginLoss, EqualsItsFormula) {
       if (k != y) sum += w[y] * std::pow(std::max(0.0, 0.9 - d.xs[i * 5 + y] + d.xs[i * 5 + k]), 2);
     expected.push_back(sum / 5);
   }
-  expect_reductions([&](Reduction r) {
-    return MultiMarginLoss(MultiMarginLossOptions().p(2).margin(0.9).weight(weight).reduction(r))(d.x, target);
-  }, expected);
+  expect_reductions(
+      [&](Reduction r) {
+        return MultiMarginLoss(MultiMarginLossOptions().p(2).margin(0.9).weight(weight).reduction(r))(d.x,
+                                                                                                      target);
+      },
+      expected);
 }
 
 TEST(GaussianNLLLoss, TakesVariancesByRowAndKeepsThemAboveEps) {
@@ -169,8 +193,8 @@ TEST(GaussianNLLLoss, TakesVariancesByRowAndKeepsThemAboveEps) {
 
 TEST(Losses, RefuseTheBatchMeanExceptForKLDiv) {
   const Data d;
-  EXPECT_THROW(F::multilabel_soft_margin_loss(
-                   d.x, d.zero_one, F::MultilabelSoftMarginLossFuncOptions().reduction(kBatchMean)),
+  EXPECT_THROW(F::multilabel_soft_margin_loss(d.x, d.zero_one,
+                                              F::MultilabelSoftMarginLossFuncOptions().reduction(kBatchMean)),
                Error);
   EXPECT_THROW(F::soft_margin_loss(d.x, d.sign, F::SoftMarginLossFuncOptions(kBatchMean)), Error);
   EXPECT_THROW(F::kl_div(ones({}), ones({}), F::KLDivFuncOptions(kBatchMean)), ValueError);

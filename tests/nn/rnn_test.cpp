@@ -20,7 +20,8 @@ struct Direction {
   size_t in, hidden;
   Row w_ih, w_hh, b_ih, b_hh;
 
-  Direction(const Module& m, const std::string& name, const std::string& suffix, size_t in_size, size_t hidden_size)
+  Direction(const Module& m, const std::string& name, const std::string& suffix, size_t in_size,
+            size_t hidden_size)
       : kind(name), in(in_size), hidden(hidden_size) {
     const auto p = m.named_parameters();
     w_ih = numbers_of(p["weight_ih" + suffix]), w_hh = numbers_of(p["weight_hh" + suffix]);
@@ -88,7 +89,8 @@ void expect_recurrent(const Module& m, const std::string& kind, bool both, const
   for (int64_t b = 0; b < x.size(1); ++b) {
     auto h = rows_of(h0.select(1, b)), c = c0.defined() ? rows_of(c0.select(1, b)) : h;
     const auto out = run(m, kind, 2, both, rows_of(x.select(1, b).narrow(0, 0, lengths[size_t(b)])), h, c);
-    for (size_t t = 0; t < out.size(); ++t) expect_numbers(got.out.select(1, b).select(0, int64_t(t)), out[t], 1e-5);
+    for (size_t t = 0; t < out.size(); ++t)
+      expect_numbers(got.out.select(1, b).select(0, int64_t(t)), out[t], 1e-5);
     for (size_t l = 0; l < h.size(); ++l) {
       expect_numbers(got.h.select(1, b).select(0, int64_t(l)), h[l], 1e-5);
       if (c0.defined()) expect_numbers(got.c.select(1, b).select(0, int64_t(l)), c[l], 1e-5);
@@ -133,7 +135,8 @@ void check_layer(const std::string& kind, Options options) {
     const Tensor c = kind == "lstm" ? randn({states, 3, 6}) : Tensor();
     expect_recurrent(*layer, kind, both, x, h, c, call(layer, x, h, c), {5, 5, 5});
     for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{5, 3, 3}, {1, 5, 2}}) {
-      const auto packed = R::pack_padded_sequence(x, lengths_tensor(lengths), false, /*enforce_sorted=*/false);
+      const auto packed =
+          R::pack_padded_sequence(x, lengths_tensor(lengths), false, /*enforce_sorted=*/false);
       expect_recurrent(*layer, kind, both, x, h, c, call_packed(layer, packed, h, c), lengths);
     }
     // No state is a state of zeros.
@@ -193,15 +196,19 @@ TEST(Recurrent, GradientsAgreeWithDifferences) {
   const Tensor x = randn({3, 2, 2}, kFloat64).requires_grad_();
   std::vector<Tensor> inputs{x};
   for (const Tensor& p : lstm->parameters()) inputs.push_back(p);
-  EXPECT_TRUE(autograd::gradcheck([&](const std::vector<Tensor>& in) {
-    const auto [out, state] = lstm(in[0]);
-    return std::vector<Tensor>{out, std::get<0>(state), std::get<1>(state)};
-  }, inputs));
-  EXPECT_TRUE(autograd::gradcheck([&](const std::vector<Tensor>& in) {
-    const auto packed = R::pack_padded_sequence(in[0], lengths_tensor({2, 3}), false, false);
-    const auto [out, state] = gru->forward_with_packed_input(packed);
-    return std::vector<Tensor>{std::get<0>(R::pad_packed_sequence(out)), state};
-  }, {x}));
+  EXPECT_TRUE(autograd::gradcheck(
+      [&](const std::vector<Tensor>& in) {
+        const auto [out, state] = lstm(in[0]);
+        return std::vector<Tensor>{out, std::get<0>(state), std::get<1>(state)};
+      },
+      inputs));
+  EXPECT_TRUE(autograd::gradcheck(
+      [&](const std::vector<Tensor>& in) {
+        const auto packed = R::pack_padded_sequence(in[0], lengths_tensor({2, 3}), false, false);
+        const auto [out, state] = gru->forward_with_packed_input(packed);
+        return std::vector<Tensor>{std::get<0>(R::pad_packed_sequence(out)), state};
+      },
+      {x}));
 }
 
 TEST(Recurrent, CellsAreOneStepOfTheLayers) {
@@ -214,7 +221,9 @@ TEST(Recurrent, CellsAreOneStepOfTheLayers) {
     expect_tensors(step(cell, x, h, c), whole.h.squeeze(0), 1e-6);
     expect_tensors(step(cell, x[0], h[0], c[0]), whole.h.squeeze(0)[0], 1e-6);
   };
-  const auto plain = [](const auto& cell, const Tensor& a, const Tensor& b, const Tensor&) { return cell(a, b); };
+  const auto plain = [](const auto& cell, const Tensor& a, const Tensor& b, const Tensor&) {
+    return cell(a, b);
+  };
   RNN rnn(4, 6);
   RNNCell rnn_cell(4, 6);
   compare(rnn, rnn_cell, plain);
@@ -231,10 +240,15 @@ TEST(Recurrent, CellsAreOneStepOfTheLayers) {
 
 TEST(Recurrent, BadInputsAreRefused) {
   GRU layer(GRUOptions(4, 6));
-  EXPECT_NE(message_of([&] { layer(ones({2, 3, 5})); }).find("GRU: expected input_size 4, got 5"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              layer(ones({2, 3, 5}));
+            }).find("GRU: expected input_size 4, got 5"),
+            std::string::npos);
   EXPECT_THROW(layer(ones({4})), ValueError);
   EXPECT_THROW(layer(ones({0, 3, 4})), ValueError);
-  EXPECT_NE(message_of([&] { layer(ones({2, 3, 4}), ones({1, 2, 6})); }).find("expected hx of shape [1, 3, 6]"),
+  EXPECT_NE(message_of([&] {
+              layer(ones({2, 3, 4}), ones({1, 2, 6}));
+            }).find("expected hx of shape [1, 3, 6]"),
             std::string::npos);
   EXPECT_EQ(std::get<0>(layer(ones({2, 0, 4}))).sizes(), IntArrayRef({2, 0, 6}));
   EXPECT_THROW(GRU(GRUOptions(4, 0)), ValueError);
@@ -247,9 +261,10 @@ TEST(Recurrent, BadInputsAreRefused) {
   EXPECT_THROW(layer->forward_with_packed_input(bad), ValueError);
   std::ostringstream text;
   text << layer;
-  EXPECT_EQ(text.str(),
-            "vesta::nn::GRU(input_size=4, hidden_size=6, num_layers=1, bias=true, batch_first=false, dropout=0, "
-            "bidirectional=false)");
+  EXPECT_EQ(
+      text.str(),
+      "vesta::nn::GRU(input_size=4, hidden_size=6, num_layers=1, bias=true, batch_first=false, dropout=0, "
+      "bidirectional=false)");
 }
 
 TEST(PackedSequence, PackingAndPaddingAreInverse) {
@@ -297,7 +312,8 @@ TEST(PackedSequence, BadLengthsAreRefused) {
   EXPECT_THROW(R::pack_padded_sequence(x, lengths_tensor({5, 1})), ValueError);
   EXPECT_THROW(R::pack_padded_sequence(x, lengths_tensor({1, 2})), ValueError);
   EXPECT_THROW(R::pack_padded_sequence(x, lengths_tensor({3})), ValueError);
-  EXPECT_THROW(R::pack_padded_sequence(x, lengths_tensor({std::numeric_limits<int64_t>::max(), 1})), ValueError);
+  EXPECT_THROW(R::pack_padded_sequence(x, lengths_tensor({std::numeric_limits<int64_t>::max(), 1})),
+               ValueError);
   EXPECT_THROW(R::pack_padded_sequence(x, ones({2})), TypeError);
   const auto packed = R::pack_padded_sequence(x, lengths_tensor({3, 2}));
   EXPECT_THROW(R::pad_packed_sequence(packed, false, 0, 2), ValueError);

@@ -61,7 +61,9 @@ TEST(LBFGS, TakesTheSameStepsAsPyTorch) {
   };
   const std::vector<Case> cases = {
       {LBFGSOptions(0.5).max_iter(7), {355.7, 4.476494536179859, 4.253968020903939, 4.211784391952576}, 28},
-      {LBFGSOptions().line_search_fn("strong_wolfe").max_iter(10), {355.7, 4.231939521126159, 3.792409990452742, 3.705918340261072}, 47},
+      {LBFGSOptions().line_search_fn("strong_wolfe").max_iter(10),
+       {355.7, 4.231939521126159, 3.792409990452742, 3.705918340261072},
+       47},
   };
   for (const auto& c : cases) {
     Problem problem(c.options);

@@ -100,7 +100,8 @@ Rule rule(const NAdamOptions& o) {
       h.a[i] = b1 * h.a[i] + (1 - b1) * g[i];
       h.b[i] = b2 * h.b[i] + (1 - b2) * g[i] * g[i];
       const double scale = std::sqrt(h.b[i] / (1 - std::pow(b2, h.step))) + o.eps();
-      h.w[i] -= o.lr() * ((1 - mu) / (1 - h.mu_product) * g[i] + next / (1 - h.mu_product * next) * h.a[i]) / scale;
+      h.w[i] -=
+          o.lr() * ((1 - mu) / (1 - h.mu_product) * g[i] + next / (1 - h.mu_product * next) * h.a[i]) / scale;
     }
   };
 }
@@ -117,8 +118,8 @@ Rule rule(const RAdamOptions& o) {
       h.b[i] = b2 * h.b[i] + (1 - b2) * g[i] * g[i];
       double s = h.a[i] / (1 - std::pow(b1, h.step));
       if (rho > 5)
-        s *= std::sqrt((rho - 4) * (rho - 2) * longest / ((longest - 4) * (longest - 2) * rho)) * std::sqrt(c2) /
-             (std::sqrt(h.b[i]) + o.eps());
+        s *= std::sqrt((rho - 4) * (rho - 2) * longest / ((longest - 4) * (longest - 2) * rho)) *
+             std::sqrt(c2) / (std::sqrt(h.b[i]) + o.eps());
       h.w[i] -= o.lr() * s;
     }
   };
@@ -154,10 +155,12 @@ Rule rule(const AdafactorOptions& o) {
   return [o](History& h, Row g) {
     ++h.step;
     g = adjusted(h, g, o.maximize(), 0);
-    const double n = double(g.size()), eps1 = *std::get<0>(o.eps()), weight = std::pow(h.step, o.beta2_decay());
+    const double n = double(g.size()), eps1 = *std::get<0>(o.eps()),
+                 weight = std::pow(h.step, o.beta2_decay());
     double norm = 0;
     for (const double w : h.w) norm += w * w;
-    const double alpha = std::max(std::get<1>(o.eps()), std::sqrt(norm / n)) * std::min(o.lr(), 1 / std::sqrt(h.step));
+    const double alpha =
+        std::max(std::get<1>(o.eps()), std::sqrt(norm / n)) * std::min(o.lr(), 1 / std::sqrt(h.step));
     decay(h, 1 - o.lr() * o.weight_decay());
     Row v(g.size());
     if (h.columns > 0) {
@@ -230,13 +233,15 @@ void check_rule(const Options& o) {
 
 TEST(Rules, RMSpropEqualsItsFormula) {
   check_rule<RMSprop>(RMSpropOptions(0.01));
-  check_rule<RMSprop>(RMSpropOptions(0.02).alpha(0.9).eps(1e-3).weight_decay(0.1).momentum(0.8).maximize(true));
+  check_rule<RMSprop>(
+      RMSpropOptions(0.02).alpha(0.9).eps(1e-3).weight_decay(0.1).momentum(0.8).maximize(true));
   check_rule<RMSprop>(RMSpropOptions(0.02).alpha(0.9).eps(1e-2).centered(true));
 }
 TEST(Rules, AdagradEqualsItsFormula) {
   check_rule<Adagrad>(AdagradOptions(0.1).initial_accumulator_value(1e-3));
   check_rule<Adagrad>(
-      AdagradOptions(0.1).lr_decay(0.05).weight_decay(0.1).initial_accumulator_value(0.3).eps(1e-4).maximize(true));
+      AdagradOptions(0.1).lr_decay(0.05).weight_decay(0.1).initial_accumulator_value(0.3).eps(1e-4).maximize(
+          true));
 }
 TEST(Rules, AdadeltaEqualsItsFormula) {
   check_rule<Adadelta>(AdadeltaOptions());
@@ -248,12 +253,21 @@ TEST(Rules, AdamaxEqualsItsFormula) {
 }
 TEST(Rules, NAdamEqualsItsFormula) {
   check_rule<NAdam>(NAdamOptions().weight_decay(0.2));
-  check_rule<NAdam>(NAdamOptions(0.02).betas({0.8, 0.95}).eps(1e-4).weight_decay(0.1).momentum_decay(0.01)
-                        .decoupled_weight_decay(true).maximize(true));
+  check_rule<NAdam>(NAdamOptions(0.02)
+                        .betas({0.8, 0.95})
+                        .eps(1e-4)
+                        .weight_decay(0.1)
+                        .momentum_decay(0.01)
+                        .decoupled_weight_decay(true)
+                        .maximize(true));
 }
 TEST(Rules, RAdamEqualsItsFormula) {
   check_rule<RAdam>(RAdamOptions().weight_decay(0.2));
-  check_rule<RAdam>(RAdamOptions(0.02).betas({0.8, 0.9}).eps(1e-4).weight_decay(0.1).decoupled_weight_decay(true)
+  check_rule<RAdam>(RAdamOptions(0.02)
+                        .betas({0.8, 0.9})
+                        .eps(1e-4)
+                        .weight_decay(0.1)
+                        .decoupled_weight_decay(true)
                         .maximize(true));
 }
 TEST(Rules, RpropEqualsItsFormula) {
@@ -276,9 +290,12 @@ TEST(Rules, ASGDEqualsItsFormulaAndAverages) {
 }
 TEST(Rules, AdafactorEqualsItsFormula) {
   check_rule<Adafactor>(AdafactorOptions().eps(AdafactorOptions::Eps(1e-7, 1e-3)));
-  check_rule<Adafactor>(
-      AdafactorOptions(0.05).beta2_decay(-0.5).eps(AdafactorOptions::Eps(1e-3, 1e-2)).d(1.5).weight_decay(0.1)
-          .maximize(true));
+  check_rule<Adafactor>(AdafactorOptions(0.05)
+                            .beta2_decay(-0.5)
+                            .eps(AdafactorOptions::Eps(1e-3, 1e-2))
+                            .d(1.5)
+                            .weight_decay(0.1)
+                            .maximize(true));
 }
 
 TEST(Muon, MovesAlongTheOrthogonalFactor) {

@@ -17,7 +17,9 @@ struct Rates {
   SGD opt;
   Rates() : opt({p}, SGDOptions(0.4).momentum(0.5)) {}
   double lr() const { return opt.param_groups()[0].options().get_lr(); }
-  double momentum() const { return static_cast<const SGDOptions&>(opt.param_groups()[0].options()).momentum(); }
+  double momentum() const {
+    return static_cast<const SGDOptions&>(opt.param_groups()[0].options()).momentum();
+  }
 };
 using Make = std::function<std::unique_ptr<LRScheduler>(Optimizer&)>;
 using Formula = std::function<double(int)>;
@@ -51,7 +53,8 @@ TEST(Schedules, EqualTheirFormulas) {
   expect_rates(making<MultiStepLR>(std::vector<int64_t>{3, 7, 7, 20}, 0.3),
                [](int e) { return 0.4 * std::pow(0.3, (e >= 3) + 2 * (e >= 7) + (e >= 20)); });
   expect_rates(making<ConstantLR>(0.25, int64_t(6)), [](int e) { return e < 6 ? 0.1 : 0.4; });
-  expect_rates(making<LinearLR>(0.2, 0.8, int64_t(9)), [](int e) { return 0.4 * (0.2 + 0.6 * std::min(e, 9) / 9.0); });
+  expect_rates(making<LinearLR>(0.2, 0.8, int64_t(9)),
+               [](int e) { return 0.4 * (0.2 + 0.6 * std::min(e, 9) / 9.0); });
   expect_rates(making<PolynomialLR>(int64_t(12), 1.7),
                [](int e) { return 0.4 * std::pow(1 - std::min(e, 12) / 12.0, 1.7); });
   expect_rates(making<CosineAnnealingWarmRestarts>(int64_t(4), int64_t(2), 0.05), [](int e) {
@@ -59,20 +62,22 @@ TEST(Schedules, EqualTheirFormulas) {
     for (; e >= length; length *= 2) e -= length;
     return cosine(0.4, 0.05, double(e) / length);
   });
-  expect_rates(making<CosineAnnealingWarmRestarts>(int64_t(5)), [](int e) { return cosine(0.4, 0, e % 5 / 5.0); });
-  expect_rates(making<MultiplicativeLR>([](int64_t e) { return e % 2 ? 0.5 : 1.5; }), [](int e) {
-    return 0.4 * std::pow(0.5, (e + 1) / 2) * std::pow(1.5, e / 2);
-  });
-  expect_rates(making<CyclicLR>(CyclicLROptions(0.1, 1).step_size_up(4).step_size_down(2).mode("triangular2")),
+  expect_rates(making<CosineAnnealingWarmRestarts>(int64_t(5)),
+               [](int e) { return cosine(0.4, 0, e % 5 / 5.0); });
+  expect_rates(making<MultiplicativeLR>([](int64_t e) { return e % 2 ? 0.5 : 1.5; }),
+               [](int e) { return 0.4 * std::pow(0.5, (e + 1) / 2) * std::pow(1.5, e / 2); });
+  expect_rates(
+      making<CyclicLR>(CyclicLROptions(0.1, 1).step_size_up(4).step_size_down(2).mode("triangular2")),
+      [](int e) {
+        const int at = e % 6, cycle = e / 6;
+        const double share = at <= 4 ? at / 4.0 : (6 - at) / 2.0;
+        return 0.1 + 0.9 * share / std::pow(2.0, cycle);
+      });
+  expect_rates(making<CyclicLR>(CyclicLROptions(0.1, 1).step_size_up(5).mode("exp_range").gamma(0.9)),
                [](int e) {
-                 const int at = e % 6, cycle = e / 6;
-                 const double share = at <= 4 ? at / 4.0 : (6 - at) / 2.0;
-                 return 0.1 + 0.9 * share / std::pow(2.0, cycle);
+                 const int at = e % 10;
+                 return 0.1 + 0.9 * (at <= 5 ? at / 5.0 : (10 - at) / 5.0) * std::pow(0.9, e);
                });
-  expect_rates(making<CyclicLR>(CyclicLROptions(0.1, 1).step_size_up(5).mode("exp_range").gamma(0.9)), [](int e) {
-    const int at = e % 10;
-    return 0.1 + 0.9 * (at <= 5 ? at / 5.0 : (10 - at) / 5.0) * std::pow(0.9, e);
-  });
 }
 
 TEST(OneCycleLR, RisesAndFallsAndMovesTheMomentumTheOtherWay) {
@@ -88,9 +93,13 @@ TEST(OneCycleLR, RisesAndFallsAndMovesTheMomentumTheOtherWay) {
   schedule.step();
   EXPECT_THROW(schedule.step(), ValueError);
   Rates linear;
-  OneCycleLR three(linear.opt,
-                   OneCycleLROptions(2, 11).pct_start(0.4).three_phase(true).anneal_strategy("linear").div_factor(4)
-                       .final_div_factor(5).cycle_momentum(false));
+  OneCycleLR three(linear.opt, OneCycleLROptions(2, 11)
+                                   .pct_start(0.4)
+                                   .three_phase(true)
+                                   .anneal_strategy("linear")
+                                   .div_factor(4)
+                                   .final_div_factor(5)
+                                   .cycle_momentum(false));
   // Phases end at 0.4 * 11 - 1 = 3.4, 0.8 * 11 - 2 = 6.8 and 10.
   for (int e = 0; e <= 10; ++e) {
     if (e) three.step();
@@ -177,12 +186,13 @@ TEST(ReduceLROnPlateau, WaitsForItsPatience) {
       run.opt, ReduceLROnPlateauOptions().factor(0.5).patience(2).cooldown(1).min_lr({0.06}).threshold(0.1));
   std::vector<double> rates;
   // 1, then no improvement of a tenth; three bad ones reduce, the next does not count.
-  for (const double metric : {1.0, 0.95, 0.92, 0.91, 0.91, 0.91, 0.91, 0.91, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}) {
+  for (const double metric :
+       {1.0, 0.95, 0.92, 0.91, 0.91, 0.91, 0.91, 0.91, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}) {
     schedule.step(metric);
     rates.push_back(run.lr());
   }
-  EXPECT_EQ(rates, (std::vector<double>{0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.06, 0.06, 0.06, 0.06,
-                                        0.06}));
+  EXPECT_EQ(rates, (std::vector<double>{0.4, 0.4, 0.4, 0.2, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.06, 0.06,
+                                        0.06, 0.06, 0.06}));
   EXPECT_EQ(schedule.best(), 0.5);
   ReduceLROnPlateau other(run.opt, ReduceLROnPlateauOptions().patience(2));
   other.load_state_dict(schedule.state_dict());
