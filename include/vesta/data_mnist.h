@@ -2,7 +2,7 @@
 // MNIST and other data sets in its format (LeCun et al. 1998): IDX files of images and labels in one folder.
 #include <string>
 
-#include "vesta/data.h"
+#include "vesta/data_loader.h"
 
 namespace vesta::data::datasets {
 

@@ -7,7 +7,7 @@
 //   auto loader = data::make_data_loader(std::move(set), data::DataLoaderOptions(64).seed(7));
 #include <algorithm>
 
-#include "vesta/data.h"
+#include "vesta/data_loader.h"
 
 namespace vesta::data {
 

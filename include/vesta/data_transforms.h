@@ -3,7 +3,7 @@
 //   struct Flip : data::transforms::TensorTransform<> {
 //     Tensor operator()(Tensor x) override { return x.flip({-1}); }
 //   };
-#include "vesta/data.h"
+#include "vesta/data_loader.h"
 
 namespace vesta::data::transforms {
 
