@@ -90,6 +90,7 @@ class OptimizerParamGroup {
   const OptimizerOptions& options() const { return const_cast<OptimizerParamGroup*>(this)->options(); }
   void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
   const std::vector<Tensor>& params() const { return params_; }
+  void add_param(Tensor param) { params_.push_back(std::move(param)); }
   // State tensors: state()[slot][i] belongs to params()[i]; undefined until made. The optimiser names the slots.
   std::vector<std::vector<Tensor>>& state() { return state_; }
   const std::vector<std::vector<Tensor>>& state() const { return state_; }
@@ -109,6 +110,10 @@ class Optimizer {
 
   // ValueError where a parameter is in a group already, is no leaf, or the options do not fit.
   void add_param_group(OptimizerParamGroup group);
+  // More parameters for the first group; those of all groups, and how many.
+  void add_parameters(const std::vector<Tensor>& parameters);
+  std::vector<Tensor> parameters() const;
+  size_t size() const { return parameters().size(); }
   std::vector<OptimizerParamGroup>& param_groups() { return groups_; }
   const std::vector<OptimizerParamGroup>& param_groups() const { return groups_; }
   OptimizerOptions& defaults() { return *defaults_; }
@@ -147,6 +152,7 @@ class Optimizer {
   virtual void update(const OptimizerOptions& options, Update& u) = 0;
 
  private:
+  void check_parameters(const std::vector<Tensor>& parameters) const;
   void ensure_state(OptimizerParamGroup& group, size_t i);
   std::vector<std::string> slots_;
   std::unique_ptr<OptimizerOptions> defaults_;

@@ -81,18 +81,37 @@ void Optimizer::add_param_group(OptimizerParamGroup group) {
   VESTA_CHECK(accepts(group.options()),
               "Optimizer: the options of a parameter group belong to another optimiser");
   group.options().check();
+  check_parameters(group.params());
+  group.state().assign(slots_.size(), std::vector<Tensor>(group.params().size()));
+  groups_.push_back(std::move(group));
+}
+
+// Before anything is added.
+void Optimizer::check_parameters(const std::vector<Tensor>& parameters) const {
   std::unordered_set<const TensorImpl*> known;
-  for (const auto& other : groups_)
-    for (const Tensor& param : other.params()) known.insert(param.impl());
-  for (const Tensor& param : group.params()) {
+  for (const Tensor& param : this->parameters()) known.insert(param.impl());
+  for (const Tensor& param : parameters) {
     VESTA_CHECK(param.defined(), "Optimizer: a parameter is undefined");
     VESTA_CHECK(param.is_leaf(), "Optimizer: can only optimise leaf tensors, one is the result of ",
                 param.grad_fn_name());
     VESTA_CHECK(known.insert(param.impl()).second, "Optimizer: a parameter of shape ",
                 shape_text(param.sizes()), " is listed twice");
   }
-  group.state().assign(slots_.size(), std::vector<Tensor>(group.params().size()));
-  groups_.push_back(std::move(group));
+}
+
+void Optimizer::add_parameters(const std::vector<Tensor>& parameters) {
+  VESTA_CHECK(!groups_.empty(), "Optimizer::add_parameters: there is no parameter group");
+  check_parameters(parameters);
+  for (const Tensor& param : parameters) {
+    groups_[0].add_param(param);
+    for (auto& slot : groups_[0].state()) slot.emplace_back();
+  }
+}
+
+std::vector<Tensor> Optimizer::parameters() const {
+  std::vector<Tensor> out;
+  for (const auto& group : groups_) out.insert(out.end(), group.params().begin(), group.params().end());
+  return out;
 }
 
 void Optimizer::ensure_state(OptimizerParamGroup& group, size_t i) {

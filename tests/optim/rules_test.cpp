@@ -416,6 +416,21 @@ TEST(Rules, RefuseOptionsOutOfRange) {
   EXPECT_THROW(opt.add_param_group({{ones({2}).requires_grad_()}, AdagradOptions()}), ValueError);
 }
 
+TEST(Rules, ParametersCanBeAddedLater) {
+  Tensor a = zeros({1}).requires_grad_(), b = zeros({1}).requires_grad_();
+  Rprop opt({a}, RpropOptions(0.25));
+  a.mutable_grad() = ones({1});
+  opt.step();
+  opt.add_parameters({b});
+  EXPECT_EQ(opt.size(), 2u);
+  EXPECT_TRUE(opt.parameters()[1].is_same(b));
+  b.mutable_grad() = ones({1});
+  opt.step();
+  EXPECT_NEAR(a.item<double>(), -0.25 - 0.3, 1e-6);
+  EXPECT_EQ(b.item<double>(), -0.25);
+  EXPECT_THROW(opt.add_parameters({a}), ValueError);
+}
+
 TEST(Rules, GroupsHaveOptionsOfTheirOwn) {
   Tensor a = zeros({1}).requires_grad_(), b = zeros({1}).requires_grad_();
   Rprop opt(std::vector<OptimizerParamGroup>{{{a}}, {{b}, RpropOptions(0.5)}}, RpropOptions(0.25));
