@@ -316,9 +316,9 @@ std::string body(const Decl& d, const Signature& g) {
   size_t n = std::max<size_t>(1, d.schema.results.size());
   std::string count = std::to_string(n);
   std::string values =
-      d.schema.args.empty() ? "const Value* v = nullptr;" : "const Value v[] = {" + g.values + "};";
+      d.schema.args.empty() ? "const Value* argv = nullptr;" : "const Value argv[] = {" + g.values + "};";
   return "{\n  " + values + "\n  Value o[" + count + "];\n  call(OpId::" + enum_name(d.schema) +
-         ", v, o);\n  " + g.returned + "\n}\n";
+         ", argv, o);\n  " + g.returned + "\n}\n";
 }
 
 // Only rewritten on change, so that unrelated edits of a family rebuild nothing.

@@ -106,12 +106,19 @@ void add_complex_bias(const Tensor& out, const Tensor& bias) {
 }
 const void* real_bias(const Tensor& bias) { return bias.defined() && !is_complex(bias.dtype()) ? bias.data_ptr() : nullptr; }
 
+// Whether the kernels run in channels last. Not for types and shapes that they do not take that way: then the tensors are
+// brought to channels first, and the result back.
+bool runs_last(const Tensor& x, const Tensor& y, const Tensor& input, const Tensor& weight, const ConvParams& p) {
+  if (is_complex(input.dtype()) || !(is_channels_last(input) || is_channels_last(weight))) return false;
+  return cpu::conv_takes_last(cpu::elem_of(input.dtype()), kernel_shape(x, y, weight, p));
+}
+
 void k_convolution(const KernelCtx& k) {
   const Tensor &input = k.tensor(0), &weight = k.tensor(1), &out = k.out();
   if (out.numel() == 0) return;
   ConvParams p = conv_params(k, 3, int(input.dim()) - 2);
   Tensor bias = k.has(2) ? k.tensor(2).contiguous() : Tensor();
-  bool last = !is_complex(out.dtype()) && (is_channels_last(input) || is_channels_last(weight));
+  bool last = runs_last(p.transposed ? out : input, p.transposed ? input : out, input, weight, p);
   auto layout = last ? cpu::ConvLayout::Last : cpu::ConvLayout::First;
   bilinear(input, weight, false, out, [&](const Tensor& x, const Tensor& w, const Tensor& y) {
     Tensor xd = dense(x, last), wd = w.contiguous();
@@ -129,7 +136,7 @@ void k_convolution(const KernelCtx& k) {
 void k_convolution_backward(const KernelCtx& k) {
   const Tensor &dy = k.tensor(0), &input = k.tensor(1), &weight = k.tensor(2);
   ConvParams p = conv_params(k, 4, int(input.dim()) - 2);
-  bool last = !is_complex(dy.dtype()) && (is_channels_last(input) || is_channels_last(weight));
+  bool last = runs_last(p.transposed ? dy : input, p.transposed ? input : dy, input, weight, p);
   auto layout = last ? cpu::ConvLayout::Last : cpu::ConvLayout::First;
   if (Tensor dx = k.out(0); dx.defined() && dx.numel())
     bilinear(dy, weight, true, dx, [&](const Tensor& g, const Tensor& w, const Tensor& r) {

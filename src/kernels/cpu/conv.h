@@ -32,6 +32,9 @@ struct ConvShape {
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
 };
 
+// Whether the functions below take this shape in channels last; otherwise the caller brings it to channels first.
+bool conv_takes_last(Elem type, const ConvShape& shape);
+
 enum class ConvLayout : uint8_t { First, Last };  // [batch, channels, spatial] or [batch, spatial, channels]
 
 // x [batch, x_channels, in], y [batch, y_channels, out], dense in `layout`; w [y_channels, x_channels / groups, kernel]
