@@ -93,8 +93,8 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
   explicit ConvTransposeNdImpl(const ConvTransposeOptions<D>& o);
 };
 
-#define VESTA_NN_CONV(Name, Base, Options, D)                                             \
-  using Name##Options = Options<D>;                                                       \
+#define VESTA_NN_CONV(Name, Base, OptionsOf, D)                                           \
+  using Name##Options = OptionsOf<D>;                                                     \
   class Name##Impl : public Base<D, Name##Impl> {                                         \
    public:                                                                                \
     Name##Impl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)  \

@@ -15,8 +15,7 @@ std::string_view mode_of(const ConvPadding<D>& padding) {
 void check_values_per_channel(const char* name, const Tensor& input, bool samples_apart) {
   int64_t values = samples_apart ? 1 : input.size(0);
   for (int64_t d = 2; d < input.dim(); ++d) values *= input.size(d);
-  VESTA_CHECK(values != 1, name, ": expected more than 1 value per channel when training, got an input of size ",
-              input.sizes());
+  VESTA_CHECK(values != 1, name, ": expected more than 1 value per channel when training");
 }
 
 }  // namespace
