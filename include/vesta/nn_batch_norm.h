@@ -40,14 +40,16 @@ struct RunningNorm {
   void reset_running_stats() const;
   void reset_parameters() const;
 };
-RunningNorm register_running_norm(Module& module, const char* layer, int64_t num_features, bool affine, bool track);
+RunningNorm register_running_norm(Module& module, const char* layer, int64_t num_features, bool affine,
+                                  bool track);
 // ValueError unless the input has one of two numbers of dims.
 void check_norm_dims(const char* layer, const Tensor& input, int64_t a, int64_t b);
-Tensor batch_norm_forward(const RunningNorm& norm, const BatchNormOptions& options, const Tensor& input, bool training);
-Tensor instance_norm_forward(const char* layer, const RunningNorm& norm, const InstanceNormOptions& options, const Tensor& input,
-                             int64_t batched_dims, bool training);
-void describe_norm(std::ostream& out, const char* layer, int64_t num_features, double eps, std::optional<double> momentum,
-                   bool affine, bool track);
+Tensor batch_norm_forward(const RunningNorm& norm, const BatchNormOptions& options, const Tensor& input,
+                          bool training);
+Tensor instance_norm_forward(const char* layer, const RunningNorm& norm, const InstanceNormOptions& options,
+                             const Tensor& input, int64_t batched_dims, bool training);
+void describe_norm(std::ostream& out, const char* layer, int64_t num_features, double eps,
+                   std::optional<double> momentum, bool affine, bool track);
 }  // namespace detail
 
 // Options, parameters and buffers that both kinds share.
@@ -62,43 +64,43 @@ class RunningNormImpl : public Cloneable<Derived>, protected detail::RunningNorm
   void reset_running_stats() { detail::RunningNorm::reset_running_stats(); }
   void reset_parameters() { detail::RunningNorm::reset_parameters(); }
   void describe(std::ostream& out) const override {
-    detail::describe_norm(out, Derived::kLayer, options.num_features(), options.eps(), options.momentum(), options.affine(),
-                          options.track_running_stats());
+    detail::describe_norm(out, Derived::kLayer, options.num_features(), options.eps(), options.momentum(),
+                          options.affine(), options.track_running_stats());
   }
   Options options;
 
  protected:
   explicit RunningNormImpl(const Options& o) : options(o) {
-    static_cast<detail::RunningNorm&>(*this) =
-        detail::register_running_norm(*this, Derived::kLayer, o.num_features(), o.affine(), o.track_running_stats());
+    static_cast<detail::RunningNorm&>(*this) = detail::register_running_norm(
+        *this, Derived::kLayer, o.num_features(), o.affine(), o.track_running_stats());
   }
 };
 
 // [N, C, ...]: BatchNorm1d takes 2 or 3 dims, 2d 4, 3d 5. In training and where no statistics are tracked it uses the
 // batch's; ValueError for one value a channel.
-#define VESTA_NN_BATCH_NORM(Name, dims, other_dims)                                            \
-  class Name##Impl : public RunningNormImpl<Name##Impl, BatchNormOptions> {                    \
-   public:                                                                                     \
-    static constexpr const char* kLayer = #Name;                                               \
-    explicit Name##Impl(int64_t num_features) : Name##Impl(BatchNormOptions(num_features)) {}  \
-    explicit Name##Impl(const BatchNormOptions& o) : RunningNormImpl(o) {}                     \
-    Tensor forward(const Tensor& input) {                                                      \
-      detail::check_norm_dims(kLayer, input, dims, other_dims);                                \
-      return detail::batch_norm_forward(*this, options, input, is_training());                 \
-    }                                                                                          \
-  };                                                                                           \
+#define VESTA_NN_BATCH_NORM(Name, dims, other_dims)                                           \
+  class Name##Impl : public RunningNormImpl<Name##Impl, BatchNormOptions> {                   \
+   public:                                                                                    \
+    static constexpr const char* kLayer = #Name;                                              \
+    explicit Name##Impl(int64_t num_features) : Name##Impl(BatchNormOptions(num_features)) {} \
+    explicit Name##Impl(const BatchNormOptions& o) : RunningNormImpl(o) {}                    \
+    Tensor forward(const Tensor& input) {                                                     \
+      detail::check_norm_dims(kLayer, input, dims, other_dims);                               \
+      return detail::batch_norm_forward(*this, options, input, is_training());                \
+    }                                                                                         \
+  };                                                                                          \
   VESTA_MODULE(Name)
 // [N, C, ...] or [C, ...].
-#define VESTA_NN_INSTANCE_NORM(Name, dims)                                                        \
-  class Name##Impl : public RunningNormImpl<Name##Impl, InstanceNormOptions> {                    \
-   public:                                                                                        \
-    static constexpr const char* kLayer = #Name;                                                  \
-    explicit Name##Impl(int64_t num_features) : Name##Impl(InstanceNormOptions(num_features)) {}  \
-    explicit Name##Impl(const InstanceNormOptions& o) : RunningNormImpl(o) {}                     \
-    Tensor forward(const Tensor& input) {                                                         \
-      return detail::instance_norm_forward(kLayer, *this, options, input, dims, is_training());   \
-    }                                                                                             \
-  };                                                                                              \
+#define VESTA_NN_INSTANCE_NORM(Name, dims)                                                       \
+  class Name##Impl : public RunningNormImpl<Name##Impl, InstanceNormOptions> {                   \
+   public:                                                                                       \
+    static constexpr const char* kLayer = #Name;                                                 \
+    explicit Name##Impl(int64_t num_features) : Name##Impl(InstanceNormOptions(num_features)) {} \
+    explicit Name##Impl(const InstanceNormOptions& o) : RunningNormImpl(o) {}                    \
+    Tensor forward(const Tensor& input) {                                                        \
+      return detail::instance_norm_forward(kLayer, *this, options, input, dims, is_training());  \
+    }                                                                                            \
+  };                                                                                             \
   VESTA_MODULE(Name)
 VESTA_NN_BATCH_NORM(BatchNorm1d, 2, 3);
 VESTA_NN_BATCH_NORM(BatchNorm2d, 4, 4);

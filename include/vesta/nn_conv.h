@@ -53,9 +53,11 @@ void reset_conv_parameters(const Tensor& weight, const Tensor& bias);
 // Amounts before and after each dim, the last dim first, that stand for `padding`.
 std::vector<int64_t> conv_border(IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding, bool same);
 void describe_conv(std::ostream& out, const ConvLayerSizes& sizes, IntArrayRef stride, IntArrayRef padding,
-                   const PaddingName* name, IntArrayRef dilation, IntArrayRef output_padding, bool bias, PadMode mode);
-std::vector<int64_t> conv_output_padding(const char* layer, const Tensor& input, IntArrayRef output_size, IntArrayRef kernel,
-                                         IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation);
+                   const PaddingName* name, IntArrayRef dilation, IntArrayRef output_padding, bool bias,
+                   PadMode mode);
+std::vector<int64_t> conv_output_padding(const char* layer, const Tensor& input, IntArrayRef output_size,
+                                         IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                                         IntArrayRef dilation);
 }  // namespace detail
 
 // weight [out_channels, in_channels / groups, kernel...] and bias [out_channels] start in U(-k, k),
@@ -93,20 +95,20 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
   explicit ConvTransposeNdImpl(const ConvTransposeOptions<D>& o);
 };
 
-#define VESTA_NN_CONV(Name, Base, OptionsOf, D)                                           \
-  using Name##Options = OptionsOf<D>;                                                     \
-  class Name##Impl : public Base<D, Name##Impl> {                                         \
-   public:                                                                                \
-    Name##Impl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)  \
-        : Name##Impl(Name##Options(in_channels, out_channels, kernel_size)) {}            \
-    explicit Name##Impl(const Name##Options& o) : Base<D, Name##Impl>(o) {}               \
-  };                                                                                      \
-  extern template class Base<D, Name##Impl>;                                              \
-  class Name : public ModuleHolder<Name##Impl> {                                          \
-   public:                                                                                \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                                         \
-    Name(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)        \
-        : Name(Name##Options(in_channels, out_channels, kernel_size)) {}                  \
+#define VESTA_NN_CONV(Name, Base, OptionsOf, D)                                          \
+  using Name##Options = OptionsOf<D>;                                                    \
+  class Name##Impl : public Base<D, Name##Impl> {                                        \
+   public:                                                                               \
+    Name##Impl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size) \
+        : Name##Impl(Name##Options(in_channels, out_channels, kernel_size)) {}           \
+    explicit Name##Impl(const Name##Options& o) : Base<D, Name##Impl>(o) {}              \
+  };                                                                                     \
+  extern template class Base<D, Name##Impl>;                                             \
+  class Name : public ModuleHolder<Name##Impl> {                                         \
+   public:                                                                               \
+    using ModuleHolder<Name##Impl>::ModuleHolder;                                        \
+    Name(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)       \
+        : Name(Name##Options(in_channels, out_channels, kernel_size)) {}                 \
   }
 VESTA_NN_CONV(Conv1d, ConvNdImpl, ConvOptions, 1);
 VESTA_NN_CONV(Conv2d, ConvNdImpl, ConvOptions, 2);
@@ -128,7 +130,8 @@ class FoldImpl : public Cloneable<FoldImpl> {
 class Fold : public ModuleHolder<FoldImpl> {
  public:
   using ModuleHolder<FoldImpl>::ModuleHolder;
-  Fold(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size) : Fold(FoldOptions(output_size, kernel_size)) {}
+  Fold(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
+      : Fold(FoldOptions(output_size, kernel_size)) {}
 };
 
 class UnfoldImpl : public Cloneable<UnfoldImpl> {
@@ -142,7 +145,8 @@ class UnfoldImpl : public Cloneable<UnfoldImpl> {
 class Unfold : public ModuleHolder<UnfoldImpl> {
  public:
   using ModuleHolder<UnfoldImpl>::ModuleHolder;
-  Unfold(std::initializer_list<int64_t> kernel_size) : Unfold(UnfoldOptions(ExpandingArray<2>(kernel_size))) {}
+  Unfold(std::initializer_list<int64_t> kernel_size)
+      : Unfold(UnfoldOptions(ExpandingArray<2>(kernel_size))) {}
 };
 
 }  // namespace vesta::nn

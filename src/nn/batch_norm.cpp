@@ -7,7 +7,8 @@
 
 namespace vesta::nn::detail {
 
-RunningNorm register_running_norm(Module& module, const char* layer, int64_t num_features, bool affine, bool track) {
+RunningNorm register_running_norm(Module& module, const char* layer, int64_t num_features, bool affine,
+                                  bool track) {
   VESTA_CHECK(num_features >= 0, layer, ": expected a num_features of at least 0, got ", num_features);
   RunningNorm n;
   const auto fresh = [&](bool wanted) { return wanted ? vesta::empty({num_features}) : Tensor(); };
@@ -15,8 +16,8 @@ RunningNorm register_running_norm(Module& module, const char* layer, int64_t num
   n.bias = module.register_parameter("bias", fresh(affine), affine);
   n.running_mean = module.register_buffer("running_mean", fresh(track));
   n.running_var = module.register_buffer("running_var", fresh(track));
-  n.num_batches_tracked =
-      module.register_buffer("num_batches_tracked", track ? vesta::empty({}, TensorOptions(kLong)) : Tensor());
+  n.num_batches_tracked = module.register_buffer("num_batches_tracked",
+                                                 track ? vesta::empty({}, TensorOptions(kLong)) : Tensor());
   n.reset_parameters();
   return n;
 }
@@ -38,11 +39,12 @@ void check_norm_dims(const char* layer, const Tensor& input, int64_t a, int64_t 
   if (a == b)
     VESTA_CHECK(input.dim() == a, layer, ": expected an input with ", a, " dims, got ", input.dim());
   else
-    VESTA_CHECK(input.dim() == a || input.dim() == b, layer, ": expected an input with ", a, " or ", b, " dims, got ",
-                input.dim());
+    VESTA_CHECK(input.dim() == a || input.dim() == b, layer, ": expected an input with ", a, " or ", b,
+                " dims, got ", input.dim());
 }
 
-Tensor batch_norm_forward(const RunningNorm& n, const BatchNormOptions& o, const Tensor& input, bool training) {
+Tensor batch_norm_forward(const RunningNorm& n, const BatchNormOptions& o, const Tensor& input,
+                          bool training) {
   const bool track = n.running_mean.defined();
   std::optional<double> momentum = o.momentum();
   if (training && track) {
@@ -60,14 +62,14 @@ Tensor batch_norm_forward(const RunningNorm& n, const BatchNormOptions& o, const
                                     .eps(o.eps()));
 }
 
-Tensor instance_norm_forward(const char* layer, const RunningNorm& n, const InstanceNormOptions& o, const Tensor& input,
-                             int64_t batched_dims, bool training) {
+Tensor instance_norm_forward(const char* layer, const RunningNorm& n, const InstanceNormOptions& o,
+                             const Tensor& input, int64_t batched_dims, bool training) {
   check_norm_dims(layer, input, batched_dims - 1, batched_dims);
   const bool batched = input.dim() == batched_dims;
   const int64_t channels = input.size(batched ? 1 : 0);
   if (o.affine() || o.track_running_stats())
-    VESTA_CHECK(channels == o.num_features(), layer, ": expected an input with ", o.num_features(), " channels, got ",
-                channels);
+    VESTA_CHECK(channels == o.num_features(), layer, ": expected an input with ", o.num_features(),
+                " channels, got ", channels);
   const Tensor y = functional::instance_norm(batched ? input : input.unsqueeze(0),
                                              InstanceNormFuncOptions()
                                                  .running_mean(n.running_mean)
@@ -80,14 +82,15 @@ Tensor instance_norm_forward(const char* layer, const RunningNorm& n, const Inst
   return batched ? y : y.squeeze(0);
 }
 
-void describe_norm(std::ostream& out, const char* layer, int64_t num_features, double eps, std::optional<double> momentum,
-                   bool affine, bool track) {
+void describe_norm(std::ostream& out, const char* layer, int64_t num_features, double eps,
+                   std::optional<double> momentum, bool affine, bool track) {
   out << "vesta::nn::" << layer << "(" << num_features << ", eps=" << eps << ", momentum=";
   if (momentum)
     out << *momentum;
   else
     out << "None";
-  out << ", affine=" << (affine ? "true" : "false") << ", track_running_stats=" << (track ? "true" : "false") << ")";
+  out << ", affine=" << (affine ? "true" : "false") << ", track_running_stats=" << (track ? "true" : "false")
+      << ")";
 }
 
 }  // namespace vesta::nn::detail

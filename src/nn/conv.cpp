@@ -48,10 +48,10 @@ namespace detail {
 
 Tensor new_conv_weight(const ConvLayerSizes& s, bool transposed) {
   VESTA_CHECK(s.in_channels > 0 && s.out_channels > 0 && s.groups > 0, s.layer,
-              ": expected positive channels and groups, got in_channels ", s.in_channels, ", out_channels ", s.out_channels,
-              " and groups ", s.groups);
-  VESTA_CHECK(s.in_channels % s.groups == 0 && s.out_channels % s.groups == 0, s.layer, ": in_channels ", s.in_channels,
-              " and out_channels ", s.out_channels, " must be divisible by groups ", s.groups);
+              ": expected positive channels and groups, got in_channels ", s.in_channels, ", out_channels ",
+              s.out_channels, " and groups ", s.groups);
+  VESTA_CHECK(s.in_channels % s.groups == 0 && s.out_channels % s.groups == 0, s.layer, ": in_channels ",
+              s.in_channels, " and out_channels ", s.out_channels, " must be divisible by groups ", s.groups);
   for (int64_t k : s.kernel_size) VESTA_CHECK(k > 0, s.layer, ": expected a positive kernel_size, got ", k);
   std::vector<int64_t> shape{transposed ? s.in_channels : s.out_channels,
                              (transposed ? s.out_channels : s.in_channels) / s.groups};
@@ -79,7 +79,8 @@ std::vector<int64_t> conv_border(IntArrayRef kernel, IntArrayRef dilation, IntAr
 }
 
 void describe_conv(std::ostream& out, const ConvLayerSizes& s, IntArrayRef stride, IntArrayRef padding,
-                   const PaddingName* name, IntArrayRef dilation, IntArrayRef output_padding, bool bias, PadMode mode) {
+                   const PaddingName* name, IntArrayRef dilation, IntArrayRef output_padding, bool bias,
+                   PadMode mode) {
   out << "vesta::nn::" << s.layer << "(" << s.in_channels << ", " << s.out_channels << ", kernel_size=";
   print_list(out, s.kernel_size);
   out << ", stride=";
@@ -101,20 +102,22 @@ void describe_conv(std::ostream& out, const ConvLayerSizes& s, IntArrayRef strid
   out << ")";
 }
 
-std::vector<int64_t> conv_output_padding(const char* layer, const Tensor& input, IntArrayRef output_size, IntArrayRef kernel,
-                                         IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation) {
+std::vector<int64_t> conv_output_padding(const char* layer, const Tensor& input, IntArrayRef output_size,
+                                         IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
+                                         IntArrayRef dilation) {
   const size_t dims = kernel.size(), extra = size_t(input.dim()) - dims;
-  VESTA_CHECK(size_t(input.dim()) == dims + 1 || size_t(input.dim()) == dims + 2, layer, ": expected an input with ",
-              dims + 1, " or ", dims + 2, " dims, got ", input.dim());
-  VESTA_CHECK(output_size.size() == dims || output_size.size() == dims + extra, layer, ": expected an output_size of ", dims,
-              " or ", dims + extra, " values, got ", output_size.size());
+  VESTA_CHECK(size_t(input.dim()) == dims + 1 || size_t(input.dim()) == dims + 2, layer,
+              ": expected an input with ", dims + 1, " or ", dims + 2, " dims, got ", input.dim());
+  VESTA_CHECK(output_size.size() == dims || output_size.size() == dims + extra, layer,
+              ": expected an output_size of ", dims, " or ", dims + extra, " values, got ",
+              output_size.size());
   IntArrayRef want = output_size.slice(output_size.size() - dims, dims);
   std::vector<int64_t> result;
   for (size_t d = 0; d < dims; ++d) {
     const int64_t least =
         (input.size(int64_t(d + extra)) - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel[d] - 1) + 1;
-    VESTA_CHECK(want[d] >= least && want[d] < least + stride[d], layer, ": expected an output_size from ", least, " to ",
-                least + stride[d] - 1, " at dim ", d, ", got ", want[d]);
+    VESTA_CHECK(want[d] >= least && want[d] < least + stride[d], layer, ": expected an output_size from ",
+                least, " to ", least + stride[d] - 1, " at dim ", d, ", got ", want[d]);
     result.push_back(want[d] - least);
   }
   return result;
@@ -135,7 +138,8 @@ ConvNdImpl<D, Derived>::ConvNdImpl(const ConvOptions<D>& o) : options(o) {
   VESTA_CHECK(!same || all_are(options.stride(), 1), sizes.layer, ": padding kSame needs stride 1");
   if (options.padding_mode() != kZeros) {
     const ExpandingArray<D> none = 0;
-    border_ = detail::conv_border(options.kernel_size(), options.dilation(), name ? none : options.padding().values(), same);
+    border_ = detail::conv_border(options.kernel_size(), options.dilation(),
+                                  name ? none : options.padding().values(), same);
   }
   reset_parameters();
 }
@@ -143,17 +147,22 @@ template <size_t D, class Derived>
 void ConvNdImpl<D, Derived>::describe(std::ostream& out) const {
   const PaddingName* name = options.padding().name();
   const ExpandingArray<D> none = 0;
-  detail::describe_conv(out, sizes_of(kConvNames[D - 1], options), options.stride(), name ? none : options.padding().values(),
-                        name, options.dilation(), none, options.bias(), options.padding_mode());
+  detail::describe_conv(out, sizes_of(kConvNames[D - 1], options), options.stride(),
+                        name ? none : options.padding().values(), name, options.dilation(), none,
+                        options.bias(), options.padding_mode());
 }
 template <size_t D, class Derived>
 Tensor ConvNdImpl<D, Derived>::forward(const Tensor& input) {
   ConvFuncOptions<D> o;
-  o.bias(bias).stride(options.stride()).padding(options.padding()).dilation(options.dilation()).groups(options.groups());
+  o.bias(bias)
+      .stride(options.stride())
+      .padding(options.padding())
+      .dilation(options.dilation())
+      .groups(options.groups());
   Tensor x = input;
   if (options.padding_mode() != kZeros) {
-    VESTA_CHECK(input.dim() == D + 1 || input.dim() == D + 2, kConvNames[D - 1], ": expected an input with ", D + 1, " or ",
-                D + 2, " dims, got ", input.dim());
+    VESTA_CHECK(input.dim() == D + 1 || input.dim() == D + 2, kConvNames[D - 1], ": expected an input with ",
+                D + 1, " or ", D + 2, " dims, got ", input.dim());
     x = vesta::pad(input, border_, operator_mode(options.padding_mode()));
     o.padding(0);
   }
@@ -179,17 +188,20 @@ ConvTransposeNdImpl<D, Derived>::ConvTransposeNdImpl(const ConvTransposeOptions<
 }
 template <size_t D, class Derived>
 void ConvTransposeNdImpl<D, Derived>::describe(std::ostream& out) const {
-  detail::describe_conv(out, sizes_of(kTransposeNames[D - 1], options), options.stride(), options.padding(), nullptr,
-                        options.dilation(), options.output_padding(), options.bias(), options.padding_mode());
+  detail::describe_conv(out, sizes_of(kTransposeNames[D - 1], options), options.stride(), options.padding(),
+                        nullptr, options.dilation(), options.output_padding(), options.bias(),
+                        options.padding_mode());
 }
 template <size_t D, class Derived>
-Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input, const std::optional<IntArrayRef>& output_size) {
+Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input,
+                                                const std::optional<IntArrayRef>& output_size) {
   ConvTransposeFuncOptions<D> o;
   o.bias(bias).stride(options.stride()).padding(options.padding()).output_padding(options.output_padding());
   o.groups(options.groups()).dilation(options.dilation());
   if (output_size)
-    o.output_padding(detail::conv_output_padding(kTransposeNames[D - 1], input, *output_size, options.kernel_size(),
-                                                 options.stride(), options.padding(), options.dilation()));
+    o.output_padding(detail::conv_output_padding(kTransposeNames[D - 1], input, *output_size,
+                                                 options.kernel_size(), options.stride(), options.padding(),
+                                                 options.dilation()));
   if constexpr (D == 1)
     return functional::conv_transpose1d(input, weight, o);
   else if constexpr (D == 2)

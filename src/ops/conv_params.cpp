@@ -1,6 +1,8 @@
 // Attributes of convolutions and the size formulas.
 #include "ops/conv_params.h"
 
+#include "base/checked_math.h"
+
 namespace vesta {
 namespace {
 
@@ -92,7 +94,8 @@ SymDims channels_last_strides(ArrayRef<SymInt> sizes) {
   SymInt step = 1;
   auto place = [&](size_t d) {
     strides[d] = step;
-    step *= max(sizes[d], 1);
+    SymInt size = max(sizes[d], 1);
+    step = step.is_symbolic() || size.is_symbolic() ? step * size : SymInt(checked_mul(step.raw(), size.raw(), "channels_last"));
   };
   place(1);
   for (size_t d = sizes.size() - 1; d >= 2; --d) place(d);

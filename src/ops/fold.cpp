@@ -23,16 +23,19 @@ Windows windows(const Args& a, int first) {
   read_conv_list(a, a.ints(first + 3), "stride", 2, 1, w.stride);
   return w;
 }
+SymInt product(const Args& a, SymInt x, SymInt y) {
+  return x.is_symbolic() || y.is_symbolic() ? x * y : SymInt(checked_mul(x.raw(), y.raw(), a.name()));
+}
 void infer_im2col(InferCtx& c) {
   Windows w = windows(c, 1);
   auto s = c.sizes(0);
   VESTA_CHECK(s.size() == 3 || s.size() == 4, c.name(), ": expected an input with 3 or 4 dims, got ", s.size());
   size_t at = s.size() - 2;
   SymInt steps = 1;
-  for (size_t d = 0; d < 2; ++d) steps *= conv_output_size(c, s[at + d], w.kernel[d], w.stride[d], w.pad[d], w.dilation[d]);
+  for (size_t d = 0; d < 2; ++d) steps = product(c, steps, conv_output_size(c, s[at + d], w.kernel[d], w.stride[d], w.pad[d], w.dilation[d]));
   SymDims out;
   if (s.size() == 4) out.push_back(s[0]);
-  out.push_back(s[at - 1] * SymInt(checked_mul(w.kernel[0], w.kernel[1], c.name())));
+  out.push_back(product(c, s[at - 1], product(c, w.kernel[0], w.kernel[1])));
   out.push_back(steps);
   c.out(0, out, c.dtype_of(0), c.tensor(0).device());
 }
@@ -43,9 +46,9 @@ void infer_col2im(InferCtx& c) {
   auto s = c.sizes(0);
   VESTA_CHECK(s.size() == 2 || s.size() == 3, c.name(), ": expected an input with 2 or 3 dims, got ", s.size());
   size_t at = s.size() - 2;
-  SymInt window = checked_mul(w.kernel[0], w.kernel[1], c.name()), steps = 1;
+  SymInt window = product(c, w.kernel[0], w.kernel[1]), steps = 1;
   VESTA_CHECK(s[at] % window == 0, c.name(), ": the input's ", s[at].str(), " rows do not divide by the kernel's ", window.str(), " elements");
-  for (size_t d = 0; d < 2; ++d) steps *= conv_output_size(c, size[d], w.kernel[d], w.stride[d], w.pad[d], w.dilation[d]);
+  for (size_t d = 0; d < 2; ++d) steps = product(c, steps, conv_output_size(c, size[d], w.kernel[d], w.stride[d], w.pad[d], w.dilation[d]));
   VESTA_CHECK(s[at + 1] == steps, c.name(), ": expected ", steps.str(), " columns, one a window, got ", s[at + 1].str());
   SymDims out;
   if (s.size() == 3) out.push_back(s[0]);

@@ -36,7 +36,8 @@ void reference(Problem& p) {
         const int64_t od[3] = {o / (s.out[1] * s.out[2]), o / s.out[2] % s.out[1], o % s.out[2]};
         for (int64_t j = 0; j < xg; ++j)
           for (int64_t t = 0; t < taps; ++t) {
-            const int64_t kd[3] = {t / (s.kernel[1] * s.kernel[2]), t / s.kernel[2] % s.kernel[1], t % s.kernel[2]};
+            const int64_t kd[3] = {t / (s.kernel[1] * s.kernel[2]), t / s.kernel[2] % s.kernel[1],
+                                   t % s.kernel[2]};
             int64_t from = 0;
             bool inside = true;
             for (int d = 0; d < 3; ++d) {
@@ -121,8 +122,9 @@ void check(Elem type, ConvLayout layout, const Problem& p) {
 
 std::string text(const ConvShape& s) {
   std::ostringstream out;
-  out << "batch " << s.batch << " groups " << s.groups << " channels " << s.x_channels << " -> " << s.y_channels;
-  const auto list = [&](const char* name, const int64_t (&v)[3]) {
+  out << "batch " << s.batch << " groups " << s.groups << " channels " << s.x_channels << " -> "
+      << s.y_channels;
+  const auto list = [&](const char* name, const int64_t(&v)[3]) {
     out << " " << name << " " << v[0] << "x" << v[1] << "x" << v[2];
   };
   list("in", s.in);
@@ -140,16 +142,17 @@ void check_all(const ConvShape& s, const std::vector<Elem>& types) {
     Problem p = problem(random, type, s);
     reference(p);
     for (const ConvLayout layout : {ConvLayout::First, ConvLayout::Last}) {
-      SCOPED_TRACE(::testing::Message() << "seed " << kSeed << " type " << int(type) << " layout " << int(layout) << " "
-                                        << text(s));
+      SCOPED_TRACE(::testing::Message() << "seed " << kSeed << " type " << int(type) << " layout "
+                                        << int(layout) << " " << text(s));
       check(type, layout, p);
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
 }
 
-ConvShape shape(int64_t batch, int64_t groups, int64_t x_channels, int64_t y_channels, std::vector<int64_t> in,
-                std::vector<int64_t> kernel, int64_t stride = 1, int64_t pad = 0, int64_t dilation = 1) {
+ConvShape shape(int64_t batch, int64_t groups, int64_t x_channels, int64_t y_channels,
+                std::vector<int64_t> in, std::vector<int64_t> kernel, int64_t stride = 1, int64_t pad = 0,
+                int64_t dilation = 1) {
   ConvShape s;
   s.batch = batch, s.groups = groups, s.x_channels = x_channels, s.y_channels = y_channels;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -173,7 +176,8 @@ TEST(Conv, AgreesWithTheLoopInOneToThreeDims) {
 TEST(Conv, AgreesWithTheLoopForOneTap) {
   check_all(shape(3, 1, 33, 20, {9, 7}, {1, 1}), float_types());
   check_all(shape(2, 2, 8, 34, {6, 5}, {1, 1}), float_types());
-  check_all(shape(2, 1, 9, 17, {9, 8}, {1, 1}, 2), float_types());  // leaves results of the transpose untouched
+  check_all(shape(2, 1, 9, 17, {9, 8}, {1, 1}, 2),
+            float_types());  // leaves results of the transpose untouched
   check_all(shape(2, 1, 9, 17, {9, 8}, {1, 1}, 1, 1), float_types());
 }
 
@@ -183,7 +187,8 @@ TEST(Conv, AgreesWithTheLoopForGroups) {
 }
 
 TEST(Conv, AgreesWithTheLoopForDepthwiseShapes) {
-  for (const int64_t width : {5, 16, 31, 70}) check_all(shape(2, 6, 6, 6, {7, width}, {3, 3}, 1, 1), float_types());
+  for (const int64_t width : {5, 16, 31, 70})
+    check_all(shape(2, 6, 6, 6, {7, width}, {3, 3}, 1, 1), float_types());
   check_all(shape(2, 18, 18, 18, {9, 12}, {5, 3}, 2, 2), float_types());
   check_all(shape(1, 5, 5, 10, {12, 11}, {3, 4}, 1, 1, 2), float_types());  // two results a channel
   check_all(shape(2, 3, 3, 3, {4, 7, 9}, {2, 3, 3}, 3, 1), float_types());
@@ -210,8 +215,8 @@ TEST(Conv, AgreesWithTheLoopOnRandomShapes) {
       const int64_t reach = dilation * (kernel.back() - 1) + 1;
       in.push_back(std::max<int64_t>(1, reach - 2 * pad) + random.below(dims == 3 ? 5 : 15));
     }
-    ConvShape s = shape(1 + random.below(3), groups, groups * (1 + random.below(9)), groups * (1 + random.below(20)), in, kernel, stride,
-                        pad, dilation);
+    ConvShape s = shape(1 + random.below(3), groups, groups * (1 + random.below(9)),
+                        groups * (1 + random.below(20)), in, kernel, stride, pad, dilation);
     // The gradient of a transposed convolution with output padding has a result that stops early.
     if (random.below(3) == 0 && s.out[2] > 1) --s.out[2];
     check_all(s, {Elem::F32, float_types()[static_cast<size_t>(random.below(4))]});
@@ -229,7 +234,8 @@ TEST(Conv, TakesHugePaddingAndDilationWithoutHugeMemory) {
 
 TEST(Conv, AnInfinityReachesOnlyTheResultsThatReadIt) {
   Random random(kSeed + 2);
-  for (const ConvShape& s : {shape(2, 1, 3, 20, {9, 11}, {3, 3}, 1, 1), shape(2, 4, 4, 4, {9, 11}, {3, 3}, 1, 1)}) {
+  for (const ConvShape& s :
+       {shape(2, 1, 3, 20, {9, 11}, {3, 3}, 1, 1), shape(2, 4, 4, 4, {9, 11}, {3, 3}, 1, 1)}) {
     Problem p = problem(random, Elem::F32, s);
     p.x[57] = INFINITY;
     for (auto& v : p.w) v = std::fabs(v) + 0.1;
@@ -247,7 +253,9 @@ TEST(Conv, IntegersAreExactAndWrap) {
     p.shape = s;
     const auto draw = [&](int64_t n) {
       std::vector<double> v;
-      for (int64_t i = 0; i < n; ++i) v.push_back(static_cast<double>(random.below(type == Elem::U8 ? 9 : 19) - (type == Elem::U8 ? 0 : 9)));
+      for (int64_t i = 0; i < n; ++i)
+        v.push_back(
+            static_cast<double>(random.below(type == Elem::U8 ? 9 : 19) - (type == Elem::U8 ? 0 : 9)));
       return v;
     };
     p.x = draw(s.batch * s.x_channels * count(s.in));
@@ -262,10 +270,15 @@ TEST(Conv, IntegersAreExactAndWrap) {
     conv_backward_weight(type, ConvLayout::First, s, dy.data(), x.data(), dw.data());
     const auto wrapped = [&](double v) {
       const auto i = static_cast<int64_t>(v);
-      return type == Elem::I8 ? double(int8_t(i)) : type == Elem::U8 ? double(uint8_t(i)) : type == Elem::I16 ? double(int16_t(i)) : v;
+      return type == Elem::I8    ? double(int8_t(i))
+             : type == Elem::U8  ? double(uint8_t(i))
+             : type == Elem::I16 ? double(int16_t(i))
+                                 : v;
     };
-    for (int64_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], wrapped(p.y[static_cast<size_t>(i)])) << "type " << int(type) << " y " << i;
-    for (int64_t i = 0; i < dw.size(); ++i) ASSERT_EQ(dw[i], wrapped(p.dw[static_cast<size_t>(i)])) << "type " << int(type) << " dw " << i;
+    for (int64_t i = 0; i < y.size(); ++i)
+      ASSERT_EQ(y[i], wrapped(p.y[static_cast<size_t>(i)])) << "type " << int(type) << " y " << i;
+    for (int64_t i = 0; i < dw.size(); ++i)
+      ASSERT_EQ(dw[i], wrapped(p.dw[static_cast<size_t>(i)])) << "type " << int(type) << " dw " << i;
   }
   EXPECT_THROW(conv_forward(Elem::Bool, ConvLayout::First, s, nullptr, nullptr, nullptr, nullptr), TypeError);
 }

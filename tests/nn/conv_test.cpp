@@ -24,7 +24,8 @@ void expect_close(const Tensor& got, const std::vector<double>& expected, double
   const auto values = numbers(got);
   ASSERT_EQ(values.size(), expected.size());
   for (size_t i = 0; i < values.size(); ++i)
-    ASSERT_NEAR(values[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << "element " << i << ", seed " << kSeed;
+    ASSERT_NEAR(values[i], expected[i], tolerance * (1 + std::abs(expected[i])))
+        << "element " << i << ", seed " << kSeed;
 }
 void expect_same(const Tensor& got, const Tensor& expected, double tolerance = 1e-5) {
   ASSERT_EQ(got.sizes(), expected.sizes());
@@ -61,10 +62,13 @@ int64_t source(PadMode mode, int64_t i, int64_t n) {
   return -1;
 }
 // One image, before[d] cells of padding in front.
-std::vector<double> conv2d_by_hand(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& o, PadMode mode,
-                                   const int64_t (&before)[2], const int64_t (&out)[2]) {
-  const auto xs = numbers(x), ws = numbers(w), bs = bias.defined() ? numbers(bias) : std::vector<double>(size_t(w.size(0)), 0.0);
-  const int64_t channels = x.size(0), h = x.size(1), width = x.size(2), per = w.size(1), filters = w.size(0) / o.groups();
+std::vector<double> conv2d_by_hand(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                   const Conv2dOptions& o, PadMode mode, const int64_t (&before)[2],
+                                   const int64_t (&out)[2]) {
+  const auto xs = numbers(x), ws = numbers(w),
+             bs = bias.defined() ? numbers(bias) : std::vector<double>(size_t(w.size(0)), 0.0);
+  const int64_t channels = x.size(0), h = x.size(1), width = x.size(2), per = w.size(1),
+                filters = w.size(0) / o.groups();
   std::vector<double> r;
   for (int64_t f = 0; f < w.size(0); ++f)
     for (int64_t y = 0; y < out[0]; ++y)
@@ -74,11 +78,13 @@ std::vector<double> conv2d_by_hand(const Tensor& x, const Tensor& w, const Tenso
           for (int64_t i = 0; i < w.size(2); ++i)
             for (int64_t j = 0; j < w.size(3); ++j) {
               const int64_t a = source(mode, y * (*o.stride())[0] - before[0] + i * (*o.dilation())[0], h);
-              const int64_t b = source(mode, z * (*o.stride())[1] - before[1] + j * (*o.dilation())[1], width);
+              const int64_t b =
+                  source(mode, z * (*o.stride())[1] - before[1] + j * (*o.dilation())[1], width);
               if (a < 0 || b < 0) continue;
               const int64_t channel = f / filters * per + c;
               EXPECT_LT(channel, channels);
-              sum += xs[size_t((channel * h + a) * width + b)] * ws[size_t(((f * per + c) * w.size(2) + i) * w.size(3) + j)];
+              sum += xs[size_t((channel * h + a) * width + b)] *
+                     ws[size_t(((f * per + c) * w.size(2) + i) * w.size(3) + j)];
             }
         r.push_back(sum);
       }
@@ -89,7 +95,13 @@ TEST(Conv, MatchesTheLoopForEveryPaddingMode) {
   manual_seed(kSeed);
   for (const PadMode mode : {kZeros, kReflect, kReplicate, kCircular})
     for (const bool bias : {true, false}) {
-      Conv2d layer(Conv2dOptions(4, 6, {3, 2}).stride({2, 1}).padding({2, 1}).dilation({1, 2}).groups(2).bias(bias).padding_mode(mode));
+      Conv2d layer(Conv2dOptions(4, 6, {3, 2})
+                       .stride({2, 1})
+                       .padding({2, 1})
+                       .dilation({1, 2})
+                       .groups(2)
+                       .bias(bias)
+                       .padding_mode(mode));
       EXPECT_EQ(layer->parameters().size(), bias ? 2u : 1u);
       const Tensor x = randn({4, 7, 8});
       const int64_t before[2] = {2, 1}, out[2] = {(7 + 4 - 3) / 2 + 1, 8 + 2 - 3 + 1};
@@ -107,28 +119,38 @@ TEST(Conv, SamePaddingKeepsTheSizeAndPutsTheOddCellBehind) {
     Conv2d layer(Conv2dOptions(2, 3, {4, 3}).padding(kSame).dilation({1, 2}).padding_mode(mode));
     const Tensor x = randn({2, 6, 7});
     const int64_t before[2] = {1, 2}, out[2] = {6, 7};
-    expect_close(layer(x), conv2d_by_hand(x, layer->weight, layer->bias, layer->options, mode, before, out), 1e-5);
+    expect_close(layer(x), conv2d_by_hand(x, layer->weight, layer->bias, layer->options, mode, before, out),
+                 1e-5);
   }
   Conv1d valid(Conv1dOptions(2, 3, 4).padding(kValid));
   EXPECT_EQ(valid(randn({1, 2, 9})).size(2), 6);
-  EXPECT_NE(error_of([] { Conv1d(Conv1dOptions(2, 3, 3).padding(kSame).stride(2)); }).find("Conv1d: padding kSame needs stride 1"),
+  EXPECT_NE(error_of([] {
+              Conv1d(Conv1dOptions(2, 3, 3).padding(kSame).stride(2));
+            }).find("Conv1d: padding kSame needs stride 1"),
             std::string::npos);
 }
 
 // <conv(x), y> = <x, transposed conv(y)> for the same weight.
 TEST(ConvTranspose, IsTheTransposeOfConv) {
   manual_seed(kSeed);
-  const auto dot = [](const Tensor& a, const Tensor& b) { return (a.to(kFloat64) * b.to(kFloat64)).sum().item<double>(); };
+  const auto dot = [](const Tensor& a, const Tensor& b) {
+    return (a.to(kFloat64) * b.to(kFloat64)).sum().item<double>();
+  };
   for (const int64_t stride : {1, 2, 3})
     for (const int64_t groups : {1, 2}) {
       Conv1d c1(Conv1dOptions(4, 6, 3).stride(stride).padding(1).dilation(2).groups(groups).bias(false));
-      ConvTranspose1d t1(ConvTranspose1dOptions(6, 4, 3).stride(stride).padding(1).dilation(2).groups(groups).bias(false));
+      ConvTranspose1d t1(
+          ConvTranspose1dOptions(6, 4, 3).stride(stride).padding(1).dilation(2).groups(groups).bias(false));
       t1->weight.set_data(c1->weight.detach());
       const Tensor x1 = randn({2, 4, 19}), y1 = c1(x1), g1 = randn(y1.sizes());
       EXPECT_NEAR(dot(y1, g1), dot(x1, t1(g1, IntArrayRef({19}))), 1e-3);
 
       Conv3d c3(Conv3dOptions(4, 2, {2, 3, 2}).stride(stride).padding({1, 0, 1}).groups(groups).bias(false));
-      ConvTranspose3d t3(ConvTranspose3dOptions(2, 4, {2, 3, 2}).stride(stride).padding({1, 0, 1}).groups(groups).bias(false));
+      ConvTranspose3d t3(ConvTranspose3dOptions(2, 4, {2, 3, 2})
+                             .stride(stride)
+                             .padding({1, 0, 1})
+                             .groups(groups)
+                             .bias(false));
       t3->weight.set_data(c3->weight.detach());
       const Tensor x3 = randn({1, 4, 5, 7, 6}), y3 = c3(x3), g3 = randn(y3.sizes());
       const std::vector<int64_t> all{1, 4, 5, 7, 6};
@@ -142,8 +164,14 @@ TEST(ConvTranspose, OutputPaddingEnlargesAndBiasIsAddedEverywhere) {
   const Tensor y = layer(zeros({1, 2, 2, 4}));
   ASSERT_EQ(y.sizes(), IntArrayRef({1, 3, 6, 10}));
   expect_same(y, layer->bias.view({1, 3, 1, 1}).expand({1, 3, 6, 10}), 0);
-  EXPECT_NE(error_of([&] { layer(zeros({1, 2, 2, 4}), IntArrayRef({9, 10})); }).find("expected an output_size from 4 to 6"), std::string::npos);
-  EXPECT_NE(error_of([] { ConvTranspose2d(ConvTranspose2dOptions(2, 2, 2).padding_mode(kReflect)); }).find("kZeros"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              layer(zeros({1, 2, 2, 4}), IntArrayRef({9, 10}));
+            }).find("expected an output_size from 4 to 6"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              ConvTranspose2d(ConvTranspose2dOptions(2, 2, 2).padding_mode(kReflect));
+            }).find("kZeros"),
+            std::string::npos);
 }
 
 TEST(Conv, StartsWithinTheBoundOfItsFan) {
@@ -161,7 +189,8 @@ TEST(Conv, FollowsChannelsLast) {
   manual_seed(kSeed);
   for (const int64_t groups : {1, 8}) {
     Conv2d layer(Conv2dOptions(8, 16, 3).padding(1).stride(2).groups(groups));
-    const Tensor x = randn({2, 8, 9, 11}).requires_grad_(), last = x.detach().contiguous(MemoryFormat::ChannelsLast).requires_grad_();
+    const Tensor x = randn({2, 8, 9, 11}).requires_grad_(),
+                 last = x.detach().contiguous(MemoryFormat::ChannelsLast).requires_grad_();
     const Tensor y = layer(x), z = layer(last), dy = randn(y.sizes());
     EXPECT_TRUE(y.is_contiguous());
     EXPECT_TRUE(z.is_contiguous(MemoryFormat::ChannelsLast));
@@ -187,11 +216,13 @@ TEST(Conv, HasSecondDerivatives) {
           if (transposed) return {conv_transpose2d(in[0], in[1], in[2], 2, 1, 1)};
           return {conv2d(in[0], in[1], in[2], 2, 1)};
         },
-        {randn({1, 2, 3, 3}, wide).requires_grad_(), randn({2, 2, 2, 2}, wide).requires_grad_(), randn({2}, wide).requires_grad_()});
+        {randn({1, 2, 3, 3}, wide).requires_grad_(), randn({2, 2, 2, 2}, wide).requires_grad_(),
+         randn({2}, wide).requires_grad_()});
 }
 
 TEST(Conv, WrongUseThrows) {
-  EXPECT_NE(error_of([] { Conv2d(Conv2dOptions(3, 4, 3).groups(2)); }).find("must be divisible by groups"), std::string::npos);
+  EXPECT_NE(error_of([] { Conv2d(Conv2dOptions(3, 4, 3).groups(2)); }).find("must be divisible by groups"),
+            std::string::npos);
   EXPECT_NE(error_of([] { Conv2d(0, 4, 3); }).find("positive channels"), std::string::npos);
   EXPECT_NE(error_of([] { Conv2d(3, 4, 0); }).find("positive kernel_size"), std::string::npos);
   Conv2d layer(3, 4, 3);
@@ -206,23 +237,36 @@ TEST(Conv, WrongUseThrows) {
     EXPECT_THROW(conv2d(x, w, {}, 1, none, bad), ValueError);
     EXPECT_THROW(conv2d(x, w, {}, 1, none, 1, bad), ValueError);
   }
-  for (const int64_t bad : {int64_t(-1), INT64_MAX, INT64_MIN}) EXPECT_THROW(conv2d(x, w, {}, 1, bad), ValueError);
-  EXPECT_THROW(conv_transpose2d(x, randn({3, 4, 3, 3}), {}, 1, 0, 1), ValueError);  // output_padding as large as the stride
+  for (const int64_t bad : {int64_t(-1), INT64_MAX, INT64_MIN})
+    EXPECT_THROW(conv2d(x, w, {}, 1, bad), ValueError);
+  EXPECT_THROW(conv_transpose2d(x, randn({3, 4, 3, 3}), {}, 1, 0, 1),
+               ValueError);  // output_padding as large as the stride
   EXPECT_EQ(conv2d(zeros({0, 3, 8, 8}), w).sizes(), IntArrayRef({0, 4, 6, 6}));
 }
 
 TEST(Conv, PrintsAsLibtorchDoes) {
   EXPECT_EQ(printed(*Conv1d(3, 4, 5)), "vesta::nn::Conv1d(3, 4, kernel_size=[5], stride=[1])");
-  EXPECT_EQ(printed(*Conv2d(Conv2dOptions(4, 8, {5, 6}).stride({1, 2}).padding(1).dilation(2).groups(2).bias(false).padding_mode(kCircular))),
-            "vesta::nn::Conv2d(4, 8, kernel_size=[5, 6], stride=[1, 2], padding=[1, 1], dilation=[2, 2], groups=2, bias=false, "
+  EXPECT_EQ(printed(*Conv2d(Conv2dOptions(4, 8, {5, 6})
+                                .stride({1, 2})
+                                .padding(1)
+                                .dilation(2)
+                                .groups(2)
+                                .bias(false)
+                                .padding_mode(kCircular))),
+            "vesta::nn::Conv2d(4, 8, kernel_size=[5, 6], stride=[1, 2], padding=[1, 1], dilation=[2, 2], "
+            "groups=2, bias=false, "
             "padding_mode=kCircular)");
   EXPECT_EQ(printed(*Conv3d(Conv3dOptions(4, 4, 3).padding(kSame))),
             "vesta::nn::Conv3d(4, 4, kernel_size=[3, 3, 3], stride=[1, 1, 1], padding='same')");
   EXPECT_EQ(printed(*ConvTranspose2d(ConvTranspose2dOptions(3, 4, 5).stride(2).output_padding(1))),
             "vesta::nn::ConvTranspose2d(3, 4, kernel_size=[5, 5], stride=[2, 2], output_padding=[1, 1])");
-  EXPECT_EQ(printed(*Fold({3, 2}, 2)), "vesta::nn::Fold(output_size=[3, 2], kernel_size=[2, 2], dilation=[1, 1], padding=[0, 0], stride=[1, 1])");
-  EXPECT_EQ(printed(*Unfold(UnfoldOptions({2, 4}).stride(2))), "vesta::nn::Unfold(kernel_size=[2, 4], dilation=[1, 1], padding=[0, 0], stride=[2, 2])");
-  EXPECT_EQ(printed(*BatchNorm2d(5)), "vesta::nn::BatchNorm2d(5, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true)");
+  EXPECT_EQ(printed(*Fold({3, 2}, 2)),
+            "vesta::nn::Fold(output_size=[3, 2], kernel_size=[2, 2], dilation=[1, 1], padding=[0, 0], "
+            "stride=[1, 1])");
+  EXPECT_EQ(printed(*Unfold(UnfoldOptions({2, 4}).stride(2))),
+            "vesta::nn::Unfold(kernel_size=[2, 4], dilation=[1, 1], padding=[0, 0], stride=[2, 2])");
+  EXPECT_EQ(printed(*BatchNorm2d(5)),
+            "vesta::nn::BatchNorm2d(5, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true)");
   EXPECT_EQ(printed(*InstanceNorm1d(InstanceNorm1dOptions(4).eps(0.5))),
             "vesta::nn::InstanceNorm1d(4, eps=0.5, momentum=0.1, affine=false, track_running_stats=false)");
 }
@@ -244,7 +288,8 @@ TEST(Conv, ClonesAreCopies) {
 struct Moments {
   double mean = 0, variance = 0, count = 0;
 };
-Moments moments(const std::vector<double>& x, int64_t channels, int64_t inner, int64_t c, int64_t from, int64_t to) {
+Moments moments(const std::vector<double>& x, int64_t channels, int64_t inner, int64_t c, int64_t from,
+                int64_t to) {
   Moments m;
   const auto each = [&](const std::function<void(double)>& f) {
     for (int64_t n = from; n < to; ++n)
@@ -289,7 +334,8 @@ TEST(BatchNorm, NormalisesByTheBatchAndKeepsRunningStatistics) {
   const Tensor x = randn({1, 3, 1, 2});
   const auto xs = numbers(x);
   std::vector<double> want;
-  for (size_t i = 0; i < 6; ++i) want.push_back((xs[i] - mean[i / 2]) / std::sqrt(var[i / 2] + 1e-3) * w[i / 2] + b[i / 2]);
+  for (size_t i = 0; i < 6; ++i)
+    want.push_back((xs[i] - mean[i / 2]) / std::sqrt(var[i / 2] + 1e-3) * w[i / 2] + b[i / 2]);
   expect_close(layer(x), want, 1e-5);
   EXPECT_EQ(layer->num_batches_tracked.item<int64_t>(), 2);
   layer->reset_running_stats();
@@ -365,7 +411,8 @@ TEST(Fold, AddsUpWhatUnfoldTakesOut) {
   expect_same(fold(columns), x * times);
   // A convolution is a product with the columns.
   const Tensor w = randn({4, 3, 3, 2});
-  expect_same(matmul(w.reshape({4, 18}), columns).view({2, 4, 4, 4}), conv2d(x, w, {}, {2, 1}, {1, 0}, {1, 2}), 1e-4);
+  expect_same(matmul(w.reshape({4, 18}), columns).view({2, 4, 4, 4}),
+              conv2d(x, w, {}, {2, 1}, {1, 0}, {1, 2}), 1e-4);
   EXPECT_THROW(fold(randn({1, 17, 16})), ValueError);
   EXPECT_THROW(fold(randn({1, 18, 15})), ValueError);
 }

@@ -55,11 +55,14 @@ void add_row_bias(void* t, int64_t n, int64_t row, int64_t, const void* ctx) {
 }
 
 // result[rows, area] = w[rows, channels] * source[channels, area] for each image and group; w by strides.
-void run_pointwise(Elem type, ConvLayout layout, const ConvShape& s, bool transposed, const void* source, const void* w,
-                   const void* bias, void* result) {
-  const auto size = static_cast<int64_t>(elem_size(type)), acc = static_cast<int64_t>(elem_size(accumulate_type(type)));
-  const int64_t rows = transposed ? s.x_group() : s.y_group(), channels = transposed ? s.y_group() : s.x_group();
-  const int64_t w_row = transposed ? 1 : s.x_group(), w_channel = transposed ? s.x_group() : 1, area = s.in_numel();
+void run_pointwise(Elem type, ConvLayout layout, const ConvShape& s, bool transposed, const void* source,
+                   const void* w, const void* bias, void* result) {
+  const auto size = static_cast<int64_t>(elem_size(type)),
+             acc = static_cast<int64_t>(elem_size(accumulate_type(type)));
+  const int64_t rows = transposed ? s.x_group() : s.y_group(),
+                channels = transposed ? s.y_group() : s.x_group();
+  const int64_t w_row = transposed ? 1 : s.x_group(), w_channel = transposed ? s.x_group() : 1,
+                area = s.in_numel();
   std::vector<char> wide_bias(static_cast<size_t>(bias ? rows * s.groups * acc : 0));
   if (bias) conv_kernels(cpu_isa()).widen(type, bias, rows * s.groups, wide_bias.data());
   for (int64_t group = 0; group < s.groups; ++group) {
@@ -74,12 +77,14 @@ void run_pointwise(Elem type, ConvLayout layout, const ConvShape& s, bool transp
       g.a = weight, g.a_row = w_row, g.a_col = w_channel, g.a_batch = 0;
       g.b = static_cast<const char*>(source) + group * channels * area * size, g.b_row = area, g.b_col = 1;
       g.b_batch = s.groups * channels * area;
-      g.c = static_cast<char*>(result) + group * rows * area * size, g.ldc = area, g.c_batch = s.groups * rows * area;
+      g.c = static_cast<char*>(result) + group * rows * area * size, g.ldc = area,
+      g.c_batch = s.groups * rows * area;
       epilogue.apply = add_row_bias;
       epilogue.ctx = &row_bias;
     } else {
       g.m = s.batch * area, g.n = rows;
-      g.a = static_cast<const char*>(source) + group * channels * size, g.a_row = s.groups * channels, g.a_col = 1;
+      g.a = static_cast<const char*>(source) + group * channels * size, g.a_row = s.groups * channels,
+      g.a_col = 1;
       g.b = weight, g.b_row = w_channel, g.b_col = w_row;
       g.c = static_cast<char*>(result) + group * rows * size, g.ldc = s.groups * rows;
       epilogue.bias = bias ? static_cast<const char*>(bias) + group * rows * size : nullptr;
@@ -90,7 +95,8 @@ void run_pointwise(Elem type, ConvLayout layout, const ConvShape& s, bool transp
 }
 
 void check_layout(Elem type, ConvLayout layout) {
-  VESTA_CHECK_AS(NotImplementedError, layout == ConvLayout::First || is_float(type), "convolution: channels last is for floating types");
+  VESTA_CHECK_AS(NotImplementedError, layout == ConvLayout::First || is_float(type),
+                 "convolution: channels last is for floating types");
 }
 
 }  // namespace
@@ -99,18 +105,20 @@ bool conv_takes_last(Elem type, const ConvShape& s) {
   return is_float(type) && conv_plan_fits(s) && !(s.x_group() == 1 && s.groups > 1 && s.y_group() != 1);
 }
 
-void conv_forward(Elem type, ConvLayout layout, const ConvShape& s, const void* x, const void* w, const void* bias, void* y) {
+void conv_forward(Elem type, ConvLayout layout, const ConvShape& s, const void* x, const void* w,
+                  const void* bias, void* y) {
   check_layout(type, layout);
   if (!planned(type, layout, s)) return conv_direct_forward(type, s, x, w, bias, y);
   if (pointwise(s) && s.x_group() > 0) return run_pointwise(type, layout, s, false, x, w, bias, y);
   const ConvPlan plan = conv_plan(s);
-  const auto run = depthwise(layout, s) ? (layout == ConvLayout::First ? conv_first_depthwise : conv_last_depthwise)
-                                        : (layout == ConvLayout::First ? conv_first_run : conv_last_run);
+  const auto run = depthwise(layout, s)
+                       ? (layout == ConvLayout::First ? conv_first_depthwise : conv_last_depthwise)
+                       : (layout == ConvLayout::First ? conv_first_run : conv_last_run);
   run(type, plan, x, w, bias, y);
 }
 
-void conv_backward_data(Elem type, ConvLayout layout, const ConvShape& s, const void* y, const void* w, const void* bias,
-                        void* x) {
+void conv_backward_data(Elem type, ConvLayout layout, const ConvShape& s, const void* y, const void* w,
+                        const void* bias, void* x) {
   check_layout(type, layout);
   if (!planned(type, layout, s)) return conv_direct_backward_data(type, s, y, w, bias, x);
   if (pointwise(s) && s.y_group() > 0) return run_pointwise(type, layout, s, true, y, w, bias, x);
@@ -121,11 +129,14 @@ void conv_backward_data(Elem type, ConvLayout layout, const ConvShape& s, const 
   run(type, plan, y, w, bias, x);
 }
 
-void conv_backward_weight(Elem type, ConvLayout layout, const ConvShape& s, const void* y, const void* x, void* w) {
+void conv_backward_weight(Elem type, ConvLayout layout, const ConvShape& s, const void* y, const void* x,
+                          void* w) {
   check_layout(type, layout);
   if (!planned(type, layout, s)) return conv_direct_backward_weight(type, s, y, x, w);
-  const auto run = depthwise(layout, s) ? (layout == ConvLayout::First ? conv_first_depthwise_weight : conv_last_depthwise_weight)
-                                        : (layout == ConvLayout::First ? conv_first_weight : conv_last_weight);
+  const auto run =
+      depthwise(layout, s)
+          ? (layout == ConvLayout::First ? conv_first_depthwise_weight : conv_last_depthwise_weight)
+          : (layout == ConvLayout::First ? conv_first_weight : conv_last_weight);
   run(type, s, y, x, w);
 }
 

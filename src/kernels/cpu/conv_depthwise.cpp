@@ -41,7 +41,8 @@ ConvPlane plane_of(const ConvPlan& plan, const ConvPadded& padded) {
 }
 
 // The grid of a phase on the padded plane; taps in `offsets`.
-ConvDepthwise grid_of(const ConvPlan& plan, const ConvPhase& phase, const ConvPadded& padded, std::vector<int64_t>& offsets) {
+ConvDepthwise grid_of(const ConvPlan& plan, const ConvPhase& phase, const ConvPadded& padded,
+                      std::vector<int64_t>& offsets) {
   offsets.clear();
   for (const ConvTap& tap : phase.taps) offsets.push_back(padded.tap(plan, tap));
   ConvDepthwise g;
@@ -60,35 +61,43 @@ ConvDepthwise grid_of(const ConvPlan& plan, const ConvPhase& phase, const ConvPa
 
 }  // namespace
 
-void conv_first_depthwise(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias,
-                          void* result) {
+void conv_first_depthwise(Elem type, const ConvPlan& plan, const void* source, const void* w,
+                          const void* bias, void* result) {
   const ConvKernels& kernels = conv_kernels(cpu_isa());
   const ConvPadded padded = conv_padded(plan);
   const ConvPlane plane = plane_of(plan, padded);
   const auto size = static_cast<int64_t>(elem_size(type));
-  const int64_t acc = acc_size(type), span = std::min(plan.w_channel, plan.w_row), plane_bytes = padded.plane() * acc + kSlack;
+  const int64_t acc = acc_size(type), span = std::min(plan.w_channel, plan.w_row),
+                plane_bytes = padded.plane() * acc + kSlack;
   // A group's only source channel (rows share it).
-  parallel_for(0, plan.batch * plan.groups, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, plan.result_area())), [&](int64_t begin, int64_t end) {
-    const auto bytes = static_cast<size_t>(plane_bytes + 2 * (span + 8) * acc);
-    char* copy = static_cast<char*>(gemm_scratch(GemmBuffer::Tile, bytes));
-    char *all = copy + plane_bytes, *chosen = all + (span + 8) * acc;
-    std::vector<int64_t> offsets;
-    for (int64_t index = begin; index < end; ++index) {
-      kernels.pad_plane(type, static_cast<const char*>(source) + index * plan.source_area() * size, plane, copy);
-      const int64_t group = index % plan.groups;
-      for (int64_t row = 0; row < plan.rows; ++row) {
-        const int64_t channel = index * plan.rows + row;
-        kernels.widen(type, static_cast<const char*>(w) + (group * plan.w_group + row * plan.w_row) * size, span, all);
-        for (const ConvPhase& phase : plan.phases) {
-          const ConvDepthwise grid = grid_of(plan, phase, padded, offsets);
-          for (size_t t = 0; t < phase.taps.size(); ++t)
-            std::memcpy(chosen + static_cast<int64_t>(t) * acc, all + phase.taps[t].index * acc, static_cast<size_t>(acc));
-          kernels.depthwise(type, copy, grid, chosen, bias_of(type, kernels, bias, group * plan.rows + row),
-                            static_cast<char*>(result) + channel * plan.result_area() * size);
+  parallel_for(
+      0, plan.batch * plan.groups, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, plan.result_area())),
+      [&](int64_t begin, int64_t end) {
+        const auto bytes = static_cast<size_t>(plane_bytes + 2 * (span + 8) * acc);
+        char* copy = static_cast<char*>(gemm_scratch(GemmBuffer::Tile, bytes));
+        char *all = copy + plane_bytes, *chosen = all + (span + 8) * acc;
+        std::vector<int64_t> offsets;
+        for (int64_t index = begin; index < end; ++index) {
+          kernels.pad_plane(type, static_cast<const char*>(source) + index * plan.source_area() * size, plane,
+                            copy);
+          const int64_t group = index % plan.groups;
+          for (int64_t row = 0; row < plan.rows; ++row) {
+            const int64_t channel = index * plan.rows + row;
+            kernels.widen(type,
+                          static_cast<const char*>(w) + (group * plan.w_group + row * plan.w_row) * size,
+                          span, all);
+            for (const ConvPhase& phase : plan.phases) {
+              const ConvDepthwise grid = grid_of(plan, phase, padded, offsets);
+              for (size_t t = 0; t < phase.taps.size(); ++t)
+                std::memcpy(chosen + static_cast<int64_t>(t) * acc, all + phase.taps[t].index * acc,
+                            static_cast<size_t>(acc));
+              kernels.depthwise(type, copy, grid, chosen,
+                                bias_of(type, kernels, bias, group * plan.rows + row),
+                                static_cast<char*>(result) + channel * plan.result_area() * size);
+            }
+          }
         }
-      }
-    }
-  });
+      });
 }
 
 void conv_first_depthwise_weight(Elem type, const ConvShape& shape, const void* y, const void* x, void* w) {
@@ -99,7 +108,8 @@ void conv_first_depthwise_weight(Elem type, const ConvShape& shape, const void* 
   const auto size = static_cast<int64_t>(elem_size(type));
   const int64_t acc = acc_size(type), taps = shape.taps(), plane_bytes = padded.plane() * acc + kSlack;
   parallel_for(0, plan.groups, 1, [&](int64_t begin, int64_t end) {
-    char* copy = static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(plane_bytes + plan.rows * taps * acc)));
+    char* copy = static_cast<char*>(
+        gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(plane_bytes + plan.rows * taps * acc)));
     char* sum = copy + plane_bytes;
     std::vector<int64_t> offsets;
     const ConvDepthwise grid = grid_of(plan, plan.phases[0], padded, offsets);
@@ -109,8 +119,10 @@ void conv_first_depthwise_weight(Elem type, const ConvShape& shape, const void* 
         const int64_t index = n * plan.groups + group;
         kernels.pad_plane(type, static_cast<const char*>(x) + index * plan.source_area() * size, plane, copy);
         for (int64_t row = 0; row < plan.rows; ++row)
-          kernels.depthwise_weight(type, copy, grid, static_cast<const char*>(y) + (index * plan.rows + row) * plan.result_area() * size,
-                                   sum + row * taps * acc);
+          kernels.depthwise_weight(
+              type, copy, grid,
+              static_cast<const char*>(y) + (index * plan.rows + row) * plan.result_area() * size,
+              sum + row * taps * acc);
       }
       kernels.narrow(type, sum, plan.rows * taps, static_cast<char*>(w) + group * plan.rows * taps * size);
     }
@@ -130,7 +142,8 @@ void conv_last_depthwise(Elem type, const ConvPlan& plan, const void* source, co
     std::memset(by_tap.data(), 0, static_cast<size_t>(channels * acc));
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t t = 0; t < taps; ++t)
-      kernels.widen(type, static_cast<const char*>(w) + (c * taps + t) * size, 1, by_tap.data() + ((t + 1) * channels + c) * acc);
+      kernels.widen(type, static_cast<const char*>(w) + (c * taps + t) * size, 1,
+                    by_tap.data() + ((t + 1) * channels + c) * acc);
   for (const ConvPhase& phase : plan.phases) {
     const int64_t lines = plan.batch * phase.count[0] * phase.count[1];
     const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, phase.count[2] * channels));
@@ -144,7 +157,8 @@ void conv_last_depthwise(Elem type, const ConvPlan& plan, const void* source, co
         for (int64_t x = 0; x < phase.count[2]; ++x) {
           std::memcpy(sum.data(), by_tap.data(), sum.size());
           for (const ConvTap& tap : phase.taps) {
-            const int64_t at[3] = {q[0] * plan.step[0] + tap.offset[0], q[1] * plan.step[1] + tap.offset[1], x * plan.step[2] + tap.offset[2]};
+            const int64_t at[3] = {q[0] * plan.step[0] + tap.offset[0], q[1] * plan.step[1] + tap.offset[1],
+                                   x * plan.step[2] + tap.offset[2]};
             int64_t from = image;
             bool inside = true;
             for (int d = 0; d < 3; ++d) {
@@ -169,7 +183,8 @@ void conv_last_depthwise_weight(Elem type, const ConvShape& shape, const void* y
   const ConvPhase& phase = plan.phases[0];
   const auto size = static_cast<int64_t>(elem_size(type));
   const int64_t acc = acc_size(type), channels = plan.groups, taps = shape.taps();
-  const int64_t lines = plan.batch * phase.count[0] * phase.count[1], splits = std::clamp<int64_t>(lines, 1, kWantedTasks);
+  const int64_t lines = plan.batch * phase.count[0] * phase.count[1],
+                splits = std::clamp<int64_t>(lines, 1, kWantedTasks);
   const ConvScratch partial(static_cast<size_t>(splits * taps * channels * acc));
   parallel_for(0, splits, 1, [&](int64_t begin, int64_t end) {
     for (int64_t split = begin; split < end; ++split) {
@@ -180,7 +195,8 @@ void conv_last_depthwise_weight(Elem type, const ConvShape& shape, const void* y
         const int64_t q[2] = {line / phase.count[1] % phase.count[0], line % phase.count[1]};
         for (int64_t column = 0; column < phase.count[2]; ++column)
           for (const ConvTap& tap : phase.taps) {
-            const int64_t at[3] = {q[0] * plan.step[0] + tap.offset[0], q[1] * plan.step[1] + tap.offset[1], column * plan.step[2] + tap.offset[2]};
+            const int64_t at[3] = {q[0] * plan.step[0] + tap.offset[0], q[1] * plan.step[1] + tap.offset[1],
+                                   column * plan.step[2] + tap.offset[2]};
             int64_t from = image;
             bool inside = true;
             for (int d = 0; d < 3; ++d) {
@@ -188,9 +204,10 @@ void conv_last_depthwise_weight(Elem type, const ConvShape& shape, const void* y
               from = from * plan.source[d] + at[d];
             }
             if (inside)
-              kernels.product_add(type, static_cast<const char*>(x) + from * channels * size,
-                                  static_cast<const char*>(y) + (line * phase.count[2] + column) * channels * size, channels,
-                                  sum + tap.index * channels * acc);
+              kernels.product_add(
+                  type, static_cast<const char*>(x) + from * channels * size,
+                  static_cast<const char*>(y) + (line * phase.count[2] + column) * channels * size, channels,
+                  sum + tap.index * channels * acc);
           }
       }
     }

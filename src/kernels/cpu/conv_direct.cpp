@@ -77,7 +77,8 @@ struct Range {
   int64_t begin, end;
 };
 Range taps_inside(int64_t at, int64_t pad, int64_t dilation, int64_t kernel, int64_t n) {
-  const int64_t first = at - pad, behind = n - first;  // position of tap 0; taps with k * dilation < behind are before the end
+  const int64_t first = at - pad,
+                behind = n - first;  // position of tap 0; taps with k * dilation < behind are before the end
   const int64_t begin = first >= 0 ? 0 : (-first + dilation - 1) / dilation;
   const int64_t end = behind <= 0 ? 0 : std::min(kernel, (behind + dilation - 1) / dilation);
   return {begin, std::max(begin, end)};
@@ -94,18 +95,22 @@ Place place_of(int64_t flat, const int64_t* sizes) {
 
 }  // namespace
 
-void conv_direct_forward(Elem type, const ConvShape& s, const void* x_, const void* w_, const void* bias_, void* y_) {
+void conv_direct_forward(Elem type, const ConvShape& s, const void* x_, const void* w_, const void* bias_,
+                         void* y_) {
   with_type(type, [&]<class T>(T) {
     using N = Number<T>;
-    const T *x = static_cast<const T*>(x_), *w = static_cast<const T*>(w_), *bias = static_cast<const T*>(bias_);
+    const T *x = static_cast<const T*>(x_), *w = static_cast<const T*>(w_),
+            *bias = static_cast<const T*>(bias_);
     T* y = static_cast<T*>(y_);
-    const int64_t area = s.out_numel(), volume = s.in_numel(), taps = s.taps(), xg = s.x_group(), yg = s.y_group();
+    const int64_t area = s.out_numel(), volume = s.in_numel(), taps = s.taps(), xg = s.x_group(),
+                  yg = s.y_group();
     parallel_for(0, s.batch * s.y_channels * area, grain(xg * taps), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t n = i / area / s.y_channels, c = i / area % s.y_channels;
         const Place o = place_of(i % area, s.out);
         Range r[3];
-        for (int d = 0; d < 3; ++d) r[d] = taps_inside(o.at[d] * s.stride[d], s.pad[d], s.dilation[d], s.kernel[d], s.in[d]);
+        for (int d = 0; d < 3; ++d)
+          r[d] = taps_inside(o.at[d] * s.stride[d], s.pad[d], s.dilation[d], s.kernel[d], s.in[d]);
         typename N::Sum sum = bias ? N::load(bias[c]) : typename N::Sum{};
         for (int64_t j = 0; j < xg; ++j) {
           const T* plane = x + (n * s.x_channels + c / yg * xg + j) * volume;
@@ -126,13 +131,15 @@ void conv_direct_forward(Elem type, const ConvShape& s, const void* x_, const vo
   });
 }
 
-void conv_direct_backward_data(Elem type, const ConvShape& s, const void* y_, const void* w_, const void* bias_,
-                               void* x_) {
+void conv_direct_backward_data(Elem type, const ConvShape& s, const void* y_, const void* w_,
+                               const void* bias_, void* x_) {
   with_type(type, [&]<class T>(T) {
     using N = Number<T>;
-    const T *y = static_cast<const T*>(y_), *w = static_cast<const T*>(w_), *bias = static_cast<const T*>(bias_);
+    const T *y = static_cast<const T*>(y_), *w = static_cast<const T*>(w_),
+            *bias = static_cast<const T*>(bias_);
     T* x = static_cast<T*>(x_);
-    const int64_t area = s.out_numel(), volume = s.in_numel(), taps = s.taps(), xg = s.x_group(), yg = s.y_group();
+    const int64_t area = s.out_numel(), volume = s.in_numel(), taps = s.taps(), xg = s.x_group(),
+                  yg = s.y_group();
     parallel_for(0, s.batch * s.x_channels * volume, grain(yg * taps), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t n = i / volume / s.x_channels, c = i / volume % s.x_channels;
@@ -165,14 +172,16 @@ void conv_direct_backward_weight(Elem type, const ConvShape& s, const void* y_, 
     using N = Number<T>;
     const T *y = static_cast<const T*>(y_), *x = static_cast<const T*>(x_);
     T* w = static_cast<T*>(w_);
-    const int64_t area = s.out_numel(), volume = s.in_numel(), taps = s.taps(), xg = s.x_group(), yg = s.y_group();
+    const int64_t area = s.out_numel(), volume = s.in_numel(), taps = s.taps(), xg = s.x_group(),
+                  yg = s.y_group();
     parallel_for(0, s.y_channels * xg * taps, grain(s.batch * area), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t c = i / taps / xg, j = i / taps % xg;
         const Place k = place_of(i % taps, s.kernel);
         // Outputs o with 0 <= o * stride - pad + k * dilation < in.
         Range r[3];
-        for (int d = 0; d < 3; ++d) r[d] = taps_inside(k.at[d] * s.dilation[d], s.pad[d], s.stride[d], s.out[d], s.in[d]);
+        for (int d = 0; d < 3; ++d)
+          r[d] = taps_inside(k.at[d] * s.dilation[d], s.pad[d], s.stride[d], s.out[d], s.in[d]);
         typename N::Sum sum{};
         for (int64_t n = 0; n < s.batch; ++n) {
           const T* dy = y + (n * s.y_channels + c) * area;
@@ -183,7 +192,8 @@ void conv_direct_backward_weight(Elem type, const ConvShape& s, const void* y_, 
                 const int64_t at0 = a * s.stride[0] - s.pad[0] + k.at[0] * s.dilation[0];
                 const int64_t at1 = b * s.stride[1] - s.pad[1] + k.at[1] * s.dilation[1];
                 const int64_t at2 = e * s.stride[2] - s.pad[2] + k.at[2] * s.dilation[2];
-                sum += N::load(dy[(a * s.out[1] + b) * s.out[2] + e]) * N::load(plane[(at0 * s.in[1] + at1) * s.in[2] + at2]);
+                sum += N::load(dy[(a * s.out[1] + b) * s.out[2] + e]) *
+                       N::load(plane[(at0 * s.in[1] + at1) * s.in[2] + at2]);
               }
         }
         w[i] = N::store(sum);

@@ -17,7 +17,7 @@
 namespace vesta::cpu {
 namespace {
 
-constexpr int64_t kSliceBytes = 8 << 20;    // padded images that are worked on at once: they stay in L3
+constexpr int64_t kSliceBytes = 8 << 20;     // padded images that are worked on at once: they stay in L3
 constexpr int64_t kPackedBytes = 320 << 10;  // one task's packed block: a share of L2
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kSlack = kConvVectorBytes;  // gathering writes and reads up to this far behind its pieces
@@ -53,8 +53,9 @@ struct Run {
   int64_t lanes() const { return kConvVectorBytes / acc; }
   // Images padded at once.
   int64_t slice() const {
-    return std::clamp<int64_t>(kSliceBytes / std::max<int64_t>(1, plan.source_channels() * padded.plane() * acc), 1,
-                               std::max<int64_t>(plan.batch, 1));
+    return std::clamp<int64_t>(
+        kSliceBytes / std::max<int64_t>(1, plan.source_channels() * padded.plane() * acc), 1,
+        std::max<int64_t>(plan.batch, 1));
   }
 };
 
@@ -63,7 +64,8 @@ std::vector<int64_t> row_offsets(const Run& run, const ConvPhase& phase) {
   std::vector<int64_t> offsets;
   offsets.reserve(static_cast<size_t>(run.plan.channels) * phase.taps.size());
   for (int64_t c = 0; c < run.plan.channels; ++c)
-    for (const ConvTap& tap : phase.taps) offsets.push_back(c * run.padded.plane() + run.padded.tap(run.plan, tap));
+    for (const ConvTap& tap : phase.taps)
+      offsets.push_back(c * run.padded.plane() + run.padded.tap(run.plan, tap));
   return offsets;
 }
 
@@ -102,23 +104,25 @@ struct Weights {
     for (int64_t t = 0; t < taps; ++t) in_order &= phase.taps[static_cast<size_t>(t)].index == t;
     const bool whole_rows = in_order && plan.w_channel == taps;
     const int64_t all = plan.groups * plan.rows;
-    parallel_for(0, all, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, row)), [&](int64_t begin, int64_t end) {
-      const int64_t span = std::min(plan.w_channel, plan.w_row);  // the kernel's elements
-      std::vector<A> channel(static_cast<size_t>(span));
-      for (int64_t i = begin; i < end; ++i) {
-        A* to = reinterpret_cast<A*>(data.data()) + i * row;
-        const int64_t first = i / plan.rows * plan.w_group + i % plan.rows * plan.w_row;
-        const char* from = static_cast<const char*>(w) + first * run.size;
-        if (whole_rows) {
-          run.conv.widen(run.type, from, plan.channels * taps, to);
-          continue;
-        }
-        for (int64_t c = 0; c < plan.channels; ++c, to += taps) {
-          run.conv.widen(run.type, from + c * plan.w_channel * run.size, span, channel.data());
-          for (int64_t t = 0; t < taps; ++t) to[t] = channel[static_cast<size_t>(phase.taps[static_cast<size_t>(t)].index)];
-        }
-      }
-    });
+    parallel_for(0, all, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, row)),
+                 [&](int64_t begin, int64_t end) {
+                   const int64_t span = std::min(plan.w_channel, plan.w_row);  // the kernel's elements
+                   std::vector<A> channel(static_cast<size_t>(span));
+                   for (int64_t i = begin; i < end; ++i) {
+                     A* to = reinterpret_cast<A*>(data.data()) + i * row;
+                     const int64_t first = i / plan.rows * plan.w_group + i % plan.rows * plan.w_row;
+                     const char* from = static_cast<const char*>(w) + first * run.size;
+                     if (whole_rows) {
+                       run.conv.widen(run.type, from, plan.channels * taps, to);
+                       continue;
+                     }
+                     for (int64_t c = 0; c < plan.channels; ++c, to += taps) {
+                       run.conv.widen(run.type, from + c * plan.w_channel * run.size, span, channel.data());
+                       for (int64_t t = 0; t < taps; ++t)
+                         to[t] = channel[static_cast<size_t>(phase.taps[static_cast<size_t>(t)].index)];
+                     }
+                   }
+                 });
   }
 };
 
@@ -131,13 +135,15 @@ double bias_value(Elem type, const ConvKernels& conv, const void* bias, int64_t 
 }
 
 // Stores n accumulators of one result row, columns from j on of the phase's grid, where they belong.
-void scatter_row(const Run& run, const ConvPhase& phase, const char* row, int64_t j, int64_t n, char* plane, char* narrow) {
+void scatter_row(const Run& run, const ConvPhase& phase, const char* row, int64_t j, int64_t n, char* plane,
+                 char* narrow) {
   run.conv.narrow(run.type, row, n, narrow);
   const int64_t width = phase.count[2], height = phase.count[1];
   const int64_t* size = run.plan.result;
   for (int64_t i = 0; i < n;) {
     const int64_t x = (j + i) % width, line = (j + i) / width, m = std::min(width - x, n - i);
-    const int64_t z = phase.first[0] + line / height * phase.step[0], y = phase.first[1] + line % height * phase.step[1];
+    const int64_t z = phase.first[0] + line / height * phase.step[0],
+                  y = phase.first[1] + line % height * phase.step[1];
     char* to = plane + ((z * size[1] + y) * size[2] + phase.first[2] + x * phase.step[2]) * run.size;
     const int64_t step = phase.step[2];
     const auto copy = [&]<class T>(T) {
@@ -163,7 +169,8 @@ struct PhaseRun {
   int64_t k, strips, panels, column_blocks, row_blocks;
   bool in_place;  // the kernels write the result itself
 
-  PhaseRun(const Run& r, const ConvPhase& p, const void* w) : run(r), phase(p), weights(r, p, w), offsets(row_offsets(r, p)) {
+  PhaseRun(const Run& r, const ConvPhase& p, const void* w)
+      : run(r), phase(p), weights(r, p, w), offsets(row_offsets(r, p)) {
     k = static_cast<int64_t>(offsets.size());
     const int64_t columns = p.columns();
     strips = ceil_div(r.plan.rows, r.gemm.rows);
@@ -173,8 +180,10 @@ struct PhaseRun {
     column_blocks = ceil_div(panels, fit);
     // More blocks of columns, then of rows, where few tasks would be left.
     const int64_t outer = r.plan.batch * r.plan.groups;
-    column_blocks = std::min(panels, std::max(column_blocks, std::min(ceil_div(kWantedTasks, outer), ceil_div(panels, 4))));
-    row_blocks = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, outer * column_blocks), 1, ceil_div(strips, 4));
+    column_blocks = std::min(
+        panels, std::max(column_blocks, std::min(ceil_div(kWantedTasks, outer), ceil_div(panels, 4))));
+    row_blocks = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, outer * column_blocks), 1,
+                                     ceil_div(strips, 4));
     in_place = r.size == r.acc;
     for (int d = 0; d < 3; ++d) in_place &= p.step[d] == 1 && p.first[d] == 0;
   }
@@ -213,13 +222,15 @@ void run_task(const PhaseRun& p, int64_t index, const char* padded, const void* 
   const int64_t ldc = p.in_place ? area : t_row;
 
   if (p.k == 0)  // no tap reaches these results
-    for (int64_t i = 0; i < rows; ++i) std::memset(out + i * ldc * run.acc, 0, static_cast<size_t>(columns * run.acc));
+    for (int64_t i = 0; i < rows; ++i)
+      std::memset(out + i * ldc * run.acc, 0, static_cast<size_t>(columns * run.acc));
   for (int64_t k0 = 0; k0 < p.k; k0 += depth) {
     const int64_t kb = std::min(depth, p.k - k0);
     for (int64_t q = 0; q < task_panels; ++q)
-      run.conv.gather(run.wide, source, p.offsets.data() + k0, kb, copies.data() + starts[static_cast<size_t>(q)],
-                      static_cast<int64_t>(starts[static_cast<size_t>(q + 1)] - starts[static_cast<size_t>(q)]), panel,
-                      packed + q * kb * panel * run.acc);
+      run.conv.gather(
+          run.wide, source, p.offsets.data() + k0, kb, copies.data() + starts[static_cast<size_t>(q)],
+          static_cast<int64_t>(starts[static_cast<size_t>(q + 1)] - starts[static_cast<size_t>(q)]), panel,
+          packed + q * kb * panel * run.acc);
     GemmStrip s;
     s.a_row = p.weights.row;
     s.b = packed;
@@ -240,9 +251,12 @@ void run_task(const PhaseRun& p, int64_t index, const char* padded, const void* 
   }
   for (int64_t i = 0; i < rows; ++i) {
     char* row = out + i * ldc * run.acc;
-    if (bias) run.conv.add_value(run.wide, row, columns, bias_value(run.type, run.conv, bias, group * plan.rows + i0 + i));
+    if (bias)
+      run.conv.add_value(run.wide, row, columns,
+                         bias_value(run.type, run.conv, bias, group * plan.rows + i0 + i));
     if (!p.in_place)
-      scatter_row(run, p.phase, row, j0, columns, planes + (i0 + i) * plan.result_area() * run.size, t + t_bytes);
+      scatter_row(run, p.phase, row, j0, columns, planes + (i0 + i) * plan.result_area() * run.size,
+                  t + t_bytes);
   }
 }
 
@@ -285,24 +299,27 @@ struct WeightRun {
     strips = ceil_div(rows, r.gemm.rows);
     row_blocks = ceil_div(strips, 10);
     const int64_t blocks = ceil_div(std::min(r.slice(), r.plan.batch) * phase.columns(), r.gemm.depth);
-    splits = std::clamp<int64_t>(kWantedTasks / (row_blocks * r.plan.groups), 1, std::max<int64_t>(blocks, 1));
+    splits =
+        std::clamp<int64_t>(kWantedTasks / (row_blocks * r.plan.groups), 1, std::max<int64_t>(blocks, 1));
   }
   int64_t partial() const { return run.plan.groups * rows * columns; }  // elements of one split
 };
 
-void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& blocks, const char* padded, const char* dy,
-                 char* partial, bool first) {
+void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& blocks, const char* padded,
+                 const char* dy, char* partial, bool first) {
   const Run& run = p.run;
   const ConvPlan& plan = run.plan;
   const GemmKernels& gemm = run.gemm;
-  const int64_t row_block = index % p.row_blocks, group = index / p.row_blocks % plan.groups, split = index / p.row_blocks / plan.groups;
+  const int64_t row_block = index % p.row_blocks, group = index / p.row_blocks % plan.groups,
+                split = index / p.row_blocks / plan.groups;
   const int64_t s0 = cut(p.strips, p.row_blocks, row_block), s1 = cut(p.strips, p.row_blocks, row_block + 1);
   const auto strip_start = [&](int64_t s) { return cut(p.rows, p.strips, s); };
   const int64_t i0 = strip_start(s0), rows = strip_start(s1) - i0;
   const int64_t area = p.phase.columns(), panel = gemm.columns, panels = ceil_div(p.columns, panel);
   const int64_t a_row = padded_row(gemm.depth, run.acc);
   const int64_t a_bytes = ceil_div((rows * a_row) * run.acc + kSlack, 64) * 64;
-  char* a = static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * run.acc)));
+  char* a = static_cast<char*>(
+      gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * run.acc)));
   char* b = a + a_bytes;
   const char* source = padded + group * plan.channels * run.padded.plane() * run.acc;
   char* out = partial + (split * p.partial() + (group * p.rows + i0) * p.columns) * run.acc;
@@ -314,14 +331,17 @@ void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& bl
     copies.clear();
     int64_t at = 0;
     for (const Span& span : block.spans) {
-      append_copies(run, p.phase, span.from, span.to, at, span.image * plan.source_channels() * run.padded.plane(), copies);
+      append_copies(run, p.phase, span.from, span.to, at,
+                    span.image * plan.source_channels() * run.padded.plane(), copies);
       const char* image = dy + (span.image * plan.result_channels() + group * plan.rows) * area * run.size;
       for (int64_t j = 0; j < p.columns; j += panel)
-        gemm.pack_b(conv_gemm_type(run.type), image + (j * area + span.from) * run.size, 1, area, span.to - span.from,
-                    std::min(panel, p.columns - j), b + (j / panel * panel * kb + at * panel) * run.acc);
+        gemm.pack_b(conv_gemm_type(run.type), image + (j * area + span.from) * run.size, 1, area,
+                    span.to - span.from, std::min(panel, p.columns - j),
+                    b + (j / panel * panel * kb + at * panel) * run.acc);
       at += span.to - span.from;
     }
-    run.conv.gather(run.wide, source, p.offsets.data() + i0, rows, copies.data(), static_cast<int64_t>(copies.size()), a_row, a);
+    run.conv.gather(run.wide, source, p.offsets.data() + i0, rows, copies.data(),
+                    static_cast<int64_t>(copies.size()), a_row, a);
     GemmStrip s;
     s.a_row = a_row;
     s.b = b;
@@ -346,7 +366,8 @@ void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& bl
 
 }  // namespace
 
-void conv_first_run(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias, void* result) {
+void conv_first_run(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias,
+                    void* result) {
   const Run run(type, plan);
   std::vector<std::unique_ptr<PhaseRun>> phases;
   for (const ConvPhase& phase : plan.phases)
@@ -355,7 +376,8 @@ void conv_first_run(Elem type, const ConvPlan& plan, const void* source, const v
   const ConvScratch padded(static_cast<size_t>(slice * image + 2 * kSlack));
   for (int64_t n = 0; n < plan.batch; n += slice) {
     const int64_t images = std::min(slice, plan.batch - n);
-    conv_pad(type, plan, run.padded, static_cast<const char*>(source) + n * plan.source_channels() * plan.source_area() * run.size,
+    conv_pad(type, plan, run.padded,
+             static_cast<const char*>(source) + n * plan.source_channels() * plan.source_area() * run.size,
              images * plan.source_channels(), padded.data());
     char* to = static_cast<char*>(result) + n * plan.result_channels() * plan.result_area() * run.size;
     int64_t tasks = 0;
@@ -380,12 +402,14 @@ void conv_first_weight(Elem type, const ConvShape& shape, const void* y, const v
   const ConvScratch partial(static_cast<size_t>(p.splits * p.partial() * run.acc));
   for (int64_t n = 0; n < plan.batch; n += slice) {
     const int64_t images = std::min(slice, plan.batch - n);
-    conv_pad(type, plan, run.padded, static_cast<const char*>(x) + n * plan.source_channels() * plan.source_area() * run.size,
+    conv_pad(type, plan, run.padded,
+             static_cast<const char*>(x) + n * plan.source_channels() * plan.source_area() * run.size,
              images * plan.source_channels(), padded.data());
     const char* dy = static_cast<const char*>(y) + n * plan.result_channels() * plan.result_area() * run.size;
     const std::vector<Block> blocks = blocks_of(images, p.phase.columns(), run.gemm.depth);
     parallel_for(0, p.splits * plan.groups * p.row_blocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t index = begin; index < end; ++index) weight_task(p, index, blocks, padded.data(), dy, partial.data(), n == 0);
+      for (int64_t index = begin; index < end; ++index)
+        weight_task(p, index, blocks, padded.data(), dy, partial.data(), n == 0);
     });
   }
   conv_sum_weight(type, partial.data(), p.splits, plan.groups, p.rows, p.columns, w);

@@ -15,15 +15,16 @@
 namespace vesta::cpu {
 namespace {
 
-constexpr int64_t kTileStrips = 8;      // strips of pixels a task works on: A's share of L2
-constexpr int64_t kGroupBytes = 1024;   // of columns of B that stay in L2 while the strips pass
+constexpr int64_t kTileStrips = 8;     // strips of pixels a task works on: A's share of L2
+constexpr int64_t kGroupBytes = 1024;  // of columns of B that stay in L2 while the strips pass
 constexpr int64_t kWantedTasks = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t cut(int64_t total, int64_t parts, int64_t index) { return total * index / parts; }
 int64_t padded_row(int64_t elements, int64_t acc) {
   const int64_t line = 64 / acc;
-  return (ceil_div(elements, line) | 1) * line;  // an odd number of lines: a strip's rows spread over L1's sets
+  return (ceil_div(elements, line) | 1) *
+         line;  // an odd number of lines: a strip's rows spread over L1's sets
 }
 
 // Channels [from, to) of one tap.
@@ -87,7 +88,9 @@ struct Pixel {
 };
 Pixel pixel_of(const ConvPhase& phase, int64_t index) {
   const int64_t columns = phase.columns(), rest = index % columns;
-  return {index / columns, {rest / (phase.count[1] * phase.count[2]), rest / phase.count[2] % phase.count[1], rest % phase.count[2]}};
+  return {index / columns,
+          {rest / (phase.count[1] * phase.count[2]), rest / phase.count[2] % phase.count[1],
+           rest % phase.count[2]}};
 }
 
 struct PhaseRun {
@@ -105,7 +108,8 @@ struct PhaseRun {
         k(blocks.empty() ? 0 : blocks.back().before + blocks.back().k),
         pixels(c.plan.batch * p.columns()),
         tiles(ceil_div(pixels, kTileStrips * c.gemm.rows)),
-        column_tiles(std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, tiles * c.plan.groups), 1, std::max<int64_t>(1, c.panels() / 2))),
+        column_tiles(std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, tiles * c.plan.groups), 1,
+                                         std::max<int64_t>(1, c.panels() / 2))),
         in_place(c.size == c.acc),
         b(static_cast<size_t>(c.plan.groups * k * c.panels() * c.gemm.columns * c.acc)) {
     for (int d = 0; d < 3; ++d) in_place &= p.step[d] == 1 && p.first[d] == 0;
@@ -122,11 +126,14 @@ struct PhaseRun {
       for (int64_t index = begin; index < end; ++index) {
         const int64_t group = index / panels, j = index % panels * panel;
         for (const Block& block : blocks) {
-          char* to = b.data() + group * group_bytes() + (block.before * panels + index % panels * block.k) * panel * call.acc;
+          char* to = b.data() + group * group_bytes() +
+                     (block.before * panels + index % panels * block.k) * panel * call.acc;
           for (const Run& run : block.runs) {
-            const int64_t first = group * plan.w_group + j * plan.w_row + run.from * plan.w_channel + run.tap->index;
-            call.gemm.pack_b(conv_gemm_type(call.type), static_cast<const char*>(w) + first * call.size, plan.w_channel,
-                             plan.w_row, run.to - run.from, std::min(panel, plan.rows - j), to);
+            const int64_t first =
+                group * plan.w_group + j * plan.w_row + run.from * plan.w_channel + run.tap->index;
+            call.gemm.pack_b(conv_gemm_type(call.type), static_cast<const char*>(w) + first * call.size,
+                             plan.w_channel, plan.w_row, run.to - run.from, std::min(panel, plan.rows - j),
+                             to);
             to += (run.to - run.from) * panel * call.acc;
           }
         }
@@ -139,12 +146,15 @@ void run_task(const PhaseRun& p, int64_t index, const char* source, const void* 
   const Call& call = p.call;
   const ConvPlan& plan = call.plan;
   const GemmKernels& gemm = call.gemm;
-  const int64_t column_tile = index % p.column_tiles, tile = index / p.column_tiles % p.tiles, group = index / p.column_tiles / p.tiles;
+  const int64_t column_tile = index % p.column_tiles, tile = index / p.column_tiles % p.tiles,
+                group = index / p.column_tiles / p.tiles;
   const int64_t panel = gemm.columns, panels = call.panels();
   const int64_t j0 = cut(panels, p.column_tiles, column_tile) * panel;
   const int64_t j1 = std::min(plan.rows, cut(panels, p.column_tiles, column_tile + 1) * panel);
-  const int64_t i0 = cut(p.pixels, p.tiles, tile), rows = cut(p.pixels, p.tiles, tile + 1) - i0, columns = j1 - j0;
-  const int64_t strips = ceil_div(rows, gemm.rows), a_row = padded_row(std::min(gemm.depth, std::max<int64_t>(p.k, 1)), call.acc);
+  const int64_t i0 = cut(p.pixels, p.tiles, tile), rows = cut(p.pixels, p.tiles, tile + 1) - i0,
+                columns = j1 - j0;
+  const int64_t strips = ceil_div(rows, gemm.rows),
+                a_row = padded_row(std::min(gemm.depth, std::max<int64_t>(p.k, 1)), call.acc);
   const int64_t a_bytes = ceil_div(rows * a_row * call.acc, 64) * 64, t_row = columns + 16;
   const int64_t t_bytes = p.in_place ? 0 : rows * t_row * call.acc;
   char* a = static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + t_bytes)));
@@ -156,7 +166,8 @@ void run_task(const PhaseRun& p, int64_t index, const char* source, const void* 
   char* c = p.in_place ? result + (i0 * total + group * plan.rows + j0) * call.acc : a + a_bytes;
   const int64_t ldc = p.in_place ? total : t_row;
   if (p.k == 0)
-    for (int64_t i = 0; i < rows; ++i) std::memset(c + i * ldc * call.acc, 0, static_cast<size_t>(columns * call.acc));
+    for (int64_t i = 0; i < rows; ++i)
+      std::memset(c + i * ldc * call.acc, 0, static_cast<size_t>(columns * call.acc));
   const int64_t step = std::max(panel, kGroupBytes / call.acc / panel * panel);
   for (const Block& block : p.blocks) {
     int64_t at = 0;
@@ -224,11 +235,13 @@ struct WeightRun {
     const int64_t channels = c.plan.channels, pieces = ceil_div(channels, c.gemm.rows);
     taps = static_cast<int64_t>(phase.taps.size());
     for (const ConvTap& tap : phase.taps)
-      for (int64_t q = 0; q < pieces; ++q) strips.push_back({&tap, cut(channels, pieces, q), cut(channels, pieces, q + 1)});
+      for (int64_t q = 0; q < pieces; ++q)
+        strips.push_back({&tap, cut(channels, pieces, q), cut(channels, pieces, q + 1)});
     pixels = c.plan.batch * phase.columns();
     blocks = ceil_div(pixels, c.gemm.depth);
     row_blocks = ceil_div(static_cast<int64_t>(strips.size()), 12);
-    splits = std::clamp<int64_t>(kWantedTasks / (row_blocks * c.plan.groups), 1, std::max<int64_t>(blocks, 1));
+    splits =
+        std::clamp<int64_t>(kWantedTasks / (row_blocks * c.plan.groups), 1, std::max<int64_t>(blocks, 1));
   }
   int64_t rows() const { return call.plan.channels * taps; }
   int64_t partial() const { return call.plan.groups * rows() * call.plan.rows; }
@@ -238,12 +251,15 @@ void weight_task(const WeightRun& p, int64_t index, const char* x, const char* d
   const Call& call = p.call;
   const ConvPlan& plan = call.plan;
   const GemmKernels& gemm = call.gemm;
-  const int64_t row_block = index % p.row_blocks, group = index / p.row_blocks % plan.groups, split = index / p.row_blocks / plan.groups;
+  const int64_t row_block = index % p.row_blocks, group = index / p.row_blocks % plan.groups,
+                split = index / p.row_blocks / plan.groups;
   const auto strips = static_cast<int64_t>(p.strips.size());
   const int64_t s0 = cut(strips, p.row_blocks, row_block), s1 = cut(strips, p.row_blocks, row_block + 1);
-  const int64_t panel = gemm.columns, panels = call.panels(), columns = plan.rows, total = plan.result_channels();
+  const int64_t panel = gemm.columns, panels = call.panels(), columns = plan.rows,
+                total = plan.result_channels();
   const int64_t a_bytes = ceil_div(gemm.depth * gemm.pitch * call.acc, 64) * 64;
-  char* a = static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * call.acc)));
+  char* a = static_cast<char*>(
+      gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * call.acc)));
   char* b = a + a_bytes;
   std::vector<Pixel> pixels;
   std::vector<int64_t> offsets(static_cast<size_t>(gemm.depth));
@@ -252,24 +268,29 @@ void weight_task(const WeightRun& p, int64_t index, const char* x, const char* d
     const int64_t from = cut(p.pixels, p.blocks, q), kb = cut(p.pixels, p.blocks, q + 1) - from;
     pixels.clear();
     for (int64_t i = 0; i < kb; ++i) pixels.push_back(pixel_of(p.phase, from + i));
-    gemm.pack_b(conv_gemm_type(call.type), dy + (from * total + group * columns) * call.size, total, 1, kb, columns, b);
+    gemm.pack_b(conv_gemm_type(call.type), dy + (from * total + group * columns) * call.size, total, 1, kb,
+                columns, b);
     const ConvTap* tap = nullptr;
     for (int64_t strip = s0; strip < s1; ++strip) {
       const WeightStrip& w = p.strips[static_cast<size_t>(strip)];
       if (tap != w.tap) {
         tap = w.tap;
         for (int64_t i = 0; i < kb; ++i)
-          offsets[static_cast<size_t>(i)] = call.source_at(pixels[static_cast<size_t>(i)].image, pixels[static_cast<size_t>(i)].q, *tap);
+          offsets[static_cast<size_t>(i)] =
+              call.source_at(pixels[static_cast<size_t>(i)].image, pixels[static_cast<size_t>(i)].q, *tap);
       }
       const int64_t channel = group * plan.channels + w.from;
-      call.conv.pack_columns(call.type, x + channel * call.size, offsets.data(), kb, w.to - w.from, gemm.pitch, a);
+      call.conv.pack_columns(call.type, x + channel * call.size, offsets.data(), kb, w.to - w.from,
+                             gemm.pitch, a);
       GemmStrip s;
       s.a = a;
       s.a_row = 0;
       s.b = b;
       s.b_panel = panel * kb;
       s.b_row = panel;
-      s.c = partial + (split * p.partial() + (group * p.rows() + tap->index * plan.channels + w.from) * columns) * call.acc;
+      s.c = partial +
+            (split * p.partial() + (group * p.rows() + tap->index * plan.channels + w.from) * columns) *
+                call.acc;
       s.ldc = columns;
       s.m = w.to - w.from;
       s.n = columns;
@@ -283,8 +304,10 @@ void weight_task(const WeightRun& p, int64_t index, const char* x, const char* d
   if (!first) return;
   for (int64_t strip = s0; strip < s1; ++strip) {  // a split without blocks
     const WeightStrip& w = p.strips[static_cast<size_t>(strip)];
-    std::memset(partial + (split * p.partial() + (group * p.rows() + w.tap->index * plan.channels + w.from) * columns) * call.acc, 0,
-                static_cast<size_t>((w.to - w.from) * columns * call.acc));
+    std::memset(partial + (split * p.partial() +
+                           (group * p.rows() + w.tap->index * plan.channels + w.from) * columns) *
+                              call.acc,
+                0, static_cast<size_t>((w.to - w.from) * columns * call.acc));
   }
 }
 
@@ -293,24 +316,27 @@ template <class A>
 void store_weight(const WeightRun& p, const A* partial, char* w) {
   const ConvPlan& plan = p.call.plan;
   const int64_t rows = p.rows(), columns = plan.rows;
-  parallel_for(0, plan.groups * columns, ceil_div(4096, std::max<int64_t>(1, rows)), [&](int64_t begin, int64_t end) {
-    std::vector<A> row(static_cast<size_t>(rows));
-    for (int64_t i = begin; i < end; ++i) {
-      const A* from = partial + i / columns * rows * columns + i % columns;
-      for (int64_t c = 0; c < plan.channels; ++c)
-        for (int64_t t = 0; t < p.taps; ++t) {
-          A sum = 0;
-          for (int64_t s = 0; s < p.splits; ++s) sum += from[s * p.partial() + (t * plan.channels + c) * columns];
-          row[static_cast<size_t>(c * p.taps + t)] = sum;
-        }
-      p.call.conv.narrow(p.call.type, row.data(), rows, w + i * rows * p.call.size);
-    }
-  });
+  parallel_for(0, plan.groups * columns, ceil_div(4096, std::max<int64_t>(1, rows)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<A> row(static_cast<size_t>(rows));
+                 for (int64_t i = begin; i < end; ++i) {
+                   const A* from = partial + i / columns * rows * columns + i % columns;
+                   for (int64_t c = 0; c < plan.channels; ++c)
+                     for (int64_t t = 0; t < p.taps; ++t) {
+                       A sum = 0;
+                       for (int64_t s = 0; s < p.splits; ++s)
+                         sum += from[s * p.partial() + (t * plan.channels + c) * columns];
+                       row[static_cast<size_t>(c * p.taps + t)] = sum;
+                     }
+                   p.call.conv.narrow(p.call.type, row.data(), rows, w + i * rows * p.call.size);
+                 }
+               });
 }
 
 }  // namespace
 
-void conv_last_run(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias, void* result) {
+void conv_last_run(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias,
+                   void* result) {
   const Call call(type, plan);
   std::vector<std::unique_ptr<PhaseRun>> phases;
   int64_t tasks = 0;

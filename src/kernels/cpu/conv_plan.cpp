@@ -15,8 +15,8 @@ VESTA_ISA_TABLE(ConvKernels, kConvKernels, conv_kernels)
 namespace {
 
 constexpr int64_t kMostPhases = 64;
-constexpr int64_t kPaddedFactor = 4;      // of the source's size, and
-constexpr int64_t kPaddedExtra = 4096;    // elements beside it, that a padded plane may take
+constexpr int64_t kPaddedFactor = 4;    // of the source's size, and
+constexpr int64_t kPaddedExtra = 4096;  // elements beside it, that a padded plane may take
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -34,7 +34,8 @@ struct DimTap {
 
 void add_taps(ConvPhase& phase, const std::vector<DimTap> (&taps)[3], const ConvShape& s) {
   for_products(taps, [&](const DimTap& a, const DimTap& b, const DimTap& c) {
-    phase.taps.push_back({(a.index * s.kernel[1] + b.index) * s.kernel[2] + c.index, {a.offset, b.offset, c.offset}});
+    phase.taps.push_back(
+        {(a.index * s.kernel[1] + b.index) * s.kernel[2] + c.index, {a.offset, b.offset, c.offset}});
   });
 }
 
@@ -169,7 +170,8 @@ ConvPadded conv_padded(const ConvPlan& plan) {
   return p;
 }
 
-void conv_pad(Elem type, const ConvPlan& plan, const ConvPadded& padded, const void* source, int64_t count, void* out) {
+void conv_pad(Elem type, const ConvPlan& plan, const ConvPadded& padded, const void* source, int64_t count,
+              void* out) {
   ConvPlane plane;
   for (int d = 0; d < 3; ++d) {
     plane.source[d] = plan.source[d];
@@ -193,37 +195,42 @@ void conv_pad(Elem type, const ConvPlan& plan, const ConvPadded& padded, const v
 namespace {
 
 template <class A>
-void sum_weight(Elem type, const A* partial, int64_t splits, int64_t groups, int64_t rows, int64_t columns, char* w) {
+void sum_weight(Elem type, const A* partial, int64_t splits, int64_t groups, int64_t rows, int64_t columns,
+                char* w) {
   constexpr int64_t kRows = 16;  // result elements next to one another that are written together
-  const int64_t blocks = ceil_div(rows, kRows), all = groups * rows * columns, size = static_cast<int64_t>(elem_size(type));
+  const int64_t blocks = ceil_div(rows, kRows), all = groups * rows * columns,
+                size = static_cast<int64_t>(elem_size(type));
   const ConvKernels& kernels = conv_kernels();
-  parallel_for(0, groups * blocks, ceil_div(4096, std::max<int64_t>(1, columns)), [&](int64_t begin, int64_t end) {
-    std::vector<A> sum(static_cast<size_t>(kRows * columns));
-    for (int64_t b = begin; b < end; ++b) {
-      const int64_t group = b / blocks, i0 = b % blocks * kRows, n = std::min(kRows, rows - i0);
-      const A* from = partial + (group * rows + i0) * columns;
-      for (int64_t e = 0; e < n * columns; ++e) {
-        A t = from[e];
-        for (int64_t s = 1; s < splits; ++s) t += from[s * all + e];
-        sum[static_cast<size_t>(e)] = t;
-      }
-      for (int64_t j = 0; j < columns; ++j) {
-        A row[kRows];
-        for (int64_t i = 0; i < n; ++i) row[i] = sum[static_cast<size_t>(i * columns + j)];
-        kernels.narrow(type, row, n, w + ((group * columns + j) * rows + i0) * size);
-      }
-    }
-  });
+  parallel_for(0, groups * blocks, ceil_div(4096, std::max<int64_t>(1, columns)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<A> sum(static_cast<size_t>(kRows * columns));
+                 for (int64_t b = begin; b < end; ++b) {
+                   const int64_t group = b / blocks, i0 = b % blocks * kRows, n = std::min(kRows, rows - i0);
+                   const A* from = partial + (group * rows + i0) * columns;
+                   for (int64_t e = 0; e < n * columns; ++e) {
+                     A t = from[e];
+                     for (int64_t s = 1; s < splits; ++s) t += from[s * all + e];
+                     sum[static_cast<size_t>(e)] = t;
+                   }
+                   for (int64_t j = 0; j < columns; ++j) {
+                     A row[kRows];
+                     for (int64_t i = 0; i < n; ++i) row[i] = sum[static_cast<size_t>(i * columns + j)];
+                     kernels.narrow(type, row, n, w + ((group * columns + j) * rows + i0) * size);
+                   }
+                 }
+               });
 }
 
 }  // namespace
 
-void conv_sum_weight(Elem type, const char* partial, int64_t splits, int64_t groups, int64_t rows, int64_t columns,
-                     void* w) {
+void conv_sum_weight(Elem type, const char* partial, int64_t splits, int64_t groups, int64_t rows,
+                     int64_t columns, void* w) {
   if (type == Elem::F64)
-    sum_weight(type, reinterpret_cast<const double*>(partial), splits, groups, rows, columns, static_cast<char*>(w));
+    sum_weight(type, reinterpret_cast<const double*>(partial), splits, groups, rows, columns,
+               static_cast<char*>(w));
   else
-    sum_weight(type, reinterpret_cast<const float*>(partial), splits, groups, rows, columns, static_cast<char*>(w));
+    sum_weight(type, reinterpret_cast<const float*>(partial), splits, groups, rows, columns,
+               static_cast<char*>(w));
 }
 
 }  // namespace vesta::cpu

@@ -22,7 +22,8 @@ VESTA_INLINE void copy_widened(const S* from, int64_t n, Acc<S>* to) {
 }
 
 void widen(Elem type, const void* source, int64_t n, void* out) {
-  with_float_type(type, [&]<class S>(S) { copy_widened(static_cast<const S*>(source), n, static_cast<Acc<S>*>(out)); });
+  with_float_type(
+      type, [&]<class S>(S) { copy_widened(static_cast<const S*>(source), n, static_cast<Acc<S>*>(out)); });
 }
 
 void narrow(Elem type, const void* row, int64_t n, void* out) {
@@ -60,7 +61,8 @@ void pad_plane(Elem type, const void* source_, const ConvPlane& p, void* out_) {
           A* to = out + r * p.columns;
           const int64_t x0 = p.first[2] + r;
           const int64_t begin = std::min(p.columns, x0 >= 0 ? 0 : (-x0 + p.step - 1) / p.step);
-          const int64_t end = std::clamp<int64_t>(x0 >= n ? 0 : (n - x0 + p.step - 1) / p.step, begin, p.columns);
+          const int64_t end =
+              std::clamp<int64_t>(x0 >= n ? 0 : (n - x0 + p.step - 1) / p.step, begin, p.columns);
           zero_fill(to, begin);
           if (p.step == 1) {
             copy_widened(from + x0 + begin, end - begin, to + begin);
@@ -91,16 +93,18 @@ void gather_rows(const A* source, const int64_t* offset, int64_t rows, const Con
     for (int64_t i = 0; i < count; ++i) store(out + copies[i].to, load(from + copies[i].from));
   }
 }
-void gather(bool wide, const void* source, const int64_t* offset, int64_t rows, const ConvCopy* copies, int64_t count,
-            int64_t row, void* out) {
+void gather(bool wide, const void* source, const int64_t* offset, int64_t rows, const ConvCopy* copies,
+            int64_t count, int64_t row, void* out) {
   if (wide)
-    gather_rows(static_cast<const double*>(source), offset, rows, copies, count, row, static_cast<double*>(out));
+    gather_rows(static_cast<const double*>(source), offset, rows, copies, count, row,
+                static_cast<double*>(out));
   else
-    gather_rows(static_cast<const float*>(source), offset, rows, copies, count, row, static_cast<float*>(out));
+    gather_rows(static_cast<const float*>(source), offset, rows, copies, count, row,
+                static_cast<float*>(out));
 }
 
-void pack_columns(Elem type, const void* source_, const int64_t* offset, int64_t rows, int64_t m, int64_t pitch,
-                  void* out_) {
+void pack_columns(Elem type, const void* source_, const int64_t* offset, int64_t rows, int64_t m,
+                  int64_t pitch, void* out_) {
   with_float_type(type, [&]<class S>(S) {
     using A = Acc<S>;
     constexpr int L = kLanes<A>;
@@ -149,7 +153,8 @@ VESTA_INLINE void depthwise_vectors(const A* from, const ConvDepthwise& s, const
   for (int v = 0; v < N; ++v) store(out + v * L, sum[v]);
 }
 
-void depthwise(Elem type, const void* plane_, const ConvDepthwise& s, const void* weight_, double bias_, void* result_) {
+void depthwise(Elem type, const void* plane_, const ConvDepthwise& s, const void* weight_, double bias_,
+               void* result_) {
   with_float_type(type, [&]<class S>(S) {
     using A = Acc<S>;
     constexpr int L = kLanes<A>;
@@ -188,7 +193,8 @@ void depthwise(Elem type, const void* plane_, const ConvDepthwise& s, const void
 
 // N taps at a time: one vector of partial sums each, over the whole grid.
 template <int N, class S>
-void depthwise_weight_taps(const Acc<S>* plane, const ConvDepthwise& s, int64_t tap, const S* dy, Acc<S>* weight) {
+void depthwise_weight_taps(const Acc<S>* plane, const ConvDepthwise& s, int64_t tap, const S* dy,
+                           Acc<S>* weight) {
   using A = Acc<S>;
   constexpr int L = kLanes<A>;
   Vec<A> sum[N];
