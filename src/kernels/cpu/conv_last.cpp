@@ -1,6 +1,6 @@
 // Channels-last convolutions on the GEMM kernels: result[pixels, rows] = A[pixels, K] * B[K, rows], K running over
 // (tap, source channel). A's rows are gathered a K block and a tile of pixels at a time, one copy of contiguous channels
-// for each pixel and tap; B is the weight, packed once per call. The weight's gradient is
+// for each pixel and tap (or row of taps); B is the weight, packed once per call. The weight's gradient is
 // dw[(tap, channel), row] = A^T * dy, with A^T packed as columns and dy's rows as panels, no transposes.
 #include <algorithm>
 #include <cstring>
@@ -27,33 +27,57 @@ int64_t padded_row(int64_t elements, int64_t acc) {
          line;  // an odd number of lines: a strip's rows spread over L1's sets
 }
 
-// Channels [from, to) of one tap.
+// Channels [from, to) of one tap, or all channels of `taps` taps that read neighbouring pixels of a row: with one group
+// these are contiguous.
 struct Run {
   const ConvTap* tap;
-  int64_t from, to;
+  int64_t taps, from, to;
+  int64_t size() const { return taps * (to - from); }
 };
 // A K block: runs of at most `depth` elements in all.
 struct Block {
   std::vector<Run> runs;
   int64_t k = 0, before = 0;  // elements of it, and of the blocks before it
 };
-std::vector<Block> blocks_of(const ConvPhase& phase, int64_t channels, int64_t depth) {
+void add_run(std::vector<Block>& blocks, const Run& run, int64_t depth) {
+  if (run.size() == 0) return;
+  if (blocks.empty() || blocks.back().k + run.size() > depth) {
+    const int64_t before = blocks.empty() ? 0 : blocks.back().before + blocks.back().k;
+    blocks.emplace_back();
+    blocks.back().before = before;
+  }
+  blocks.back().runs.push_back(run);
+  blocks.back().k += run.size();
+}
+// `taps` are sorted by offset.
+std::vector<Block> blocks_of(const std::vector<ConvTap>& taps, int64_t groups, int64_t channels,
+                             int64_t depth) {
   std::vector<Block> blocks;
   const int64_t pieces = std::max<int64_t>(1, ceil_div(channels, depth));
-  for (const ConvTap& tap : phase.taps)
-    for (int64_t q = 0; q < pieces; ++q) {
-      const Run run{&tap, cut(channels, pieces, q), cut(channels, pieces, q + 1)};
-      const int64_t n = run.to - run.from;
-      if (n == 0) continue;
-      if (blocks.empty() || blocks.back().k + n > depth) {
-        const int64_t before = blocks.empty() ? 0 : blocks.back().before + blocks.back().k;
-        blocks.emplace_back();
-        blocks.back().before = before;
-      }
-      blocks.back().runs.push_back(run);
-      blocks.back().k += n;
+  for (size_t t = 0; t < taps.size();) {
+    size_t end = t + 1;
+    const auto follows = [&](size_t i) {
+      return taps[i].offset[0] == taps[t].offset[0] && taps[i].offset[1] == taps[t].offset[1] &&
+             taps[i].offset[2] == taps[t].offset[2] + static_cast<int64_t>(i - t);
+    };
+    if (groups == 1)
+      while (end < taps.size() && follows(end) && static_cast<int64_t>(end - t + 1) * channels <= depth)
+        ++end;
+    if (end - t > 1) {
+      add_run(blocks, {&taps[t], static_cast<int64_t>(end - t), 0, channels}, depth);
+    } else {
+      for (int64_t q = 0; q < pieces; ++q)
+        add_run(blocks, {&taps[t], 1, cut(channels, pieces, q), cut(channels, pieces, q + 1)}, depth);
     }
+    t = end;
+  }
   return blocks;
+}
+std::vector<ConvTap> sorted_by_offset(std::vector<ConvTap> taps) {
+  std::sort(taps.begin(), taps.end(), [](const ConvTap& a, const ConvTap& b) {
+    return std::lexicographical_compare(a.offset, a.offset + 3, b.offset, b.offset + 3);
+  });
+  return taps;
 }
 
 struct Call {
@@ -96,6 +120,7 @@ Pixel pixel_of(const ConvPhase& phase, int64_t index) {
 struct PhaseRun {
   const Call& call;
   const ConvPhase& phase;
+  std::vector<ConvTap> taps;
   std::vector<Block> blocks;
   int64_t k, pixels, tiles, column_tiles;
   bool in_place;
@@ -104,7 +129,8 @@ struct PhaseRun {
   PhaseRun(const Call& c, const ConvPhase& p, const void* w)
       : call(c),
         phase(p),
-        blocks(blocks_of(p, c.plan.channels, c.gemm.depth)),
+        taps(sorted_by_offset(p.taps)),
+        blocks(blocks_of(taps, c.plan.groups, c.plan.channels, c.gemm.depth)),
         k(blocks.empty() ? 0 : blocks.back().before + blocks.back().k),
         pixels(c.plan.batch * p.columns()),
         tiles(ceil_div(pixels, kTileStrips * c.gemm.rows)),
@@ -128,19 +154,45 @@ struct PhaseRun {
         for (const Block& block : blocks) {
           char* to = b.data() + group * group_bytes() +
                      (block.before * panels + index % panels * block.k) * panel * call.acc;
-          for (const Run& run : block.runs) {
-            const int64_t first =
-                group * plan.w_group + j * plan.w_row + run.from * plan.w_channel + run.tap->index;
-            call.gemm.pack_b(conv_gemm_type(call.type), static_cast<const char*>(w) + first * call.size,
-                             plan.w_channel, plan.w_row, run.to - run.from, std::min(panel, plan.rows - j),
-                             to);
-            to += (run.to - run.from) * panel * call.acc;
-          }
+          for (const Run& run : block.runs)
+            for (int64_t t = 0; t < run.taps; ++t) {
+              const int64_t first =
+                  group * plan.w_group + j * plan.w_row + run.from * plan.w_channel + run.tap[t].index;
+              call.gemm.pack_b(conv_gemm_type(call.type), static_cast<const char*>(w) + first * call.size,
+                               plan.w_channel, plan.w_row, run.to - run.from, std::min(panel, plan.rows - j),
+                               to);
+              to += (run.to - run.from) * panel * call.acc;
+            }
         }
       }
     });
   }
 };
+
+// Copies what a run of taps reads for each pixel to rows of A, `row` bytes apart.
+void gather_run(const Call& call, const Run& run, const std::vector<Pixel>& pixels, int64_t channel,
+                const char* source, char* to, int64_t row) {
+  const ConvPlan& plan = call.plan;
+  const int64_t n = run.to - run.from, width = plan.source[2];
+  for (const Pixel& pixel : pixels) {
+    const int64_t z = pixel.q[0] * plan.step[0] + run.tap->offset[0],
+                  y = pixel.q[1] * plan.step[1] + run.tap->offset[1];
+    const int64_t x = pixel.q[2] * plan.step[2] + run.tap->offset[2];
+    // Taps [begin, end) of the run lie inside.
+    const bool inside = z >= 0 && z < plan.source[0] && y >= 0 && y < plan.source[1];
+    const int64_t begin = inside ? std::clamp<int64_t>(-x, 0, run.taps) : run.taps;
+    const int64_t end = std::clamp(width - x, begin, run.taps);
+    if (begin > 0) std::memset(to, 0, static_cast<size_t>(begin * n * call.acc));
+    if (end > begin) {
+      const int64_t from = ((pixel.image * plan.source[0] + z) * plan.source[1] + y) * width + x + begin;
+      call.conv.widen(call.type, source + (from * plan.source_channels() + channel) * call.size,
+                      (end - begin) * n, to + begin * n * call.acc);
+    }
+    if (end < run.taps)
+      std::memset(to + end * n * call.acc, 0, static_cast<size_t>((run.taps - end) * n * call.acc));
+    to += row;
+  }
+}
 
 void run_task(const PhaseRun& p, int64_t index, const char* source, const void* bias, char* result) {
   const Call& call = p.call;
@@ -172,17 +224,9 @@ void run_task(const PhaseRun& p, int64_t index, const char* source, const void* 
   for (const Block& block : p.blocks) {
     int64_t at = 0;
     for (const Run& run : block.runs) {
-      const int64_t n = run.to - run.from, channel = group * plan.channels + run.from;
-      for (int64_t i = 0; i < rows; ++i) {
-        const Pixel& pixel = pixels[static_cast<size_t>(i)];
-        const int64_t from = call.source_at(pixel.image, pixel.q, *run.tap);
-        char* to = a + (i * a_row + at) * call.acc;
-        if (from < 0)
-          std::memset(to, 0, static_cast<size_t>(n * call.acc));
-        else
-          call.conv.widen(call.type, source + (from + channel) * call.size, n, to);
-      }
-      at += n;
+      gather_run(call, run, pixels, group * plan.channels + run.from, source, a + at * call.acc,
+                 a_row * call.acc);
+      at += run.size();
     }
     GemmStrip s;
     s.a_row = a_row;
