@@ -95,27 +95,68 @@ struct Call {
         acc(static_cast<int64_t>(elem_size(accumulate_type(t)))),
         size(static_cast<int64_t>(elem_size(t))) {}
   int64_t panels() const { return ceil_div(plan.rows, gemm.columns); }
-  // Element of the source that pixel (image, q) reads for a tap, at channel 0 of the tensor; -1 outside.
-  int64_t source_at(int64_t image, const int64_t* q, const ConvTap& tap) const {
-    int64_t at = image;
-    for (int d = 0; d < 3; ++d) {
-      const int64_t x = q[d] * plan.step[d] + tap.offset[d];
-      if (x < 0 || x >= plan.source[d]) return -1;
-      at = at * plan.source[d] + x;
-    }
-    return at * plan.source_channels();
-  }
 };
 
 struct Pixel {
   int64_t image, q[3];
 };
-Pixel pixel_of(const ConvPhase& phase, int64_t index) {
-  const int64_t columns = phase.columns(), rest = index % columns;
-  return {index / columns,
-          {rest / (phase.count[1] * phase.count[2]), rest / phase.count[2] % phase.count[1],
-           rest % phase.count[2]}};
+// Pixels [from, from + count) of all images' grids.
+std::vector<Pixel> pixels_of(const ConvPhase& phase, int64_t from, int64_t count) {
+  std::vector<Pixel> pixels;
+  pixels.reserve(static_cast<size_t>(count));
+  const int64_t* size = phase.count;
+  const int64_t columns = phase.columns(), rest = from % columns;
+  Pixel p{from / columns, {rest / (size[1] * size[2]), rest / size[2] % size[1], rest % size[2]}};
+  for (int64_t i = 0; i < count; ++i) {
+    pixels.push_back(p);
+    for (int d = 2; d >= 0; --d) {
+      if (++p.q[d] < size[d]) break;
+      p.q[d] = 0;
+      if (d == 0) ++p.image;
+    }
+  }
+  return pixels;
 }
+
+// Gathers, for each pixel, the elements [from, to) of what a run of neighbouring taps reads: to[r * row + i] in the
+// accumulation type, zero outside of the source. Element e is channel `channel` + e % channels of tap e / channels.
+struct Gather {
+  struct Part {
+    int64_t row, begin, end, from;
+  };
+  const Call& call;
+  std::vector<int64_t> offsets;
+  std::vector<Part> parts;  // pixels at an edge, whose taps lie inside in part
+
+  void run(const ConvTap& tap, int64_t channels, int64_t from, int64_t to, const std::vector<Pixel>& pixels,
+           int64_t channel, const char* source, char* out, int64_t row) {
+    const ConvPlan& plan = call.plan;
+    const int64_t width = plan.source[2], all = plan.source_channels();
+    offsets.clear();
+    parts.clear();
+    for (const Pixel& pixel : pixels) {
+      const int64_t z = pixel.q[0] * plan.step[0] + tap.offset[0],
+                    y = pixel.q[1] * plan.step[1] + tap.offset[1];
+      const int64_t x = pixel.q[2] * plan.step[2] + tap.offset[2];
+      offsets.push_back(-1);
+      if (z < 0 || z >= plan.source[0] || y < 0 || y >= plan.source[1]) continue;
+      // Taps whose column lies inside are [-x, width - x).
+      const int64_t begin = std::max(from, -x * channels), end = std::min(to, (width - x) * channels);
+      if (begin >= end) continue;
+      const int64_t base =
+          (((pixel.image * plan.source[0] + z) * plan.source[1] + y) * width + x) * all + channel;
+      if (begin == from && end == to)
+        offsets.back() = base + from;
+      else
+        parts.push_back({static_cast<int64_t>(offsets.size()) - 1, begin, end, base + begin});
+    }
+    call.conv.pack_columns(call.type, source, offsets.data(), static_cast<int64_t>(offsets.size()), to - from,
+                           row, out);
+    for (const Part& p : parts)
+      call.conv.widen(call.type, source + p.from * call.size, p.end - p.begin,
+                      out + (p.row * row + p.begin - from) * call.acc);
+  }
+};
 
 struct PhaseRun {
   const Call& call;
@@ -169,31 +210,6 @@ struct PhaseRun {
   }
 };
 
-// Copies what a run of taps reads for each pixel to rows of A, `row` bytes apart.
-void gather_run(const Call& call, const Run& run, const std::vector<Pixel>& pixels, int64_t channel,
-                const char* source, char* to, int64_t row) {
-  const ConvPlan& plan = call.plan;
-  const int64_t n = run.to - run.from, width = plan.source[2];
-  for (const Pixel& pixel : pixels) {
-    const int64_t z = pixel.q[0] * plan.step[0] + run.tap->offset[0],
-                  y = pixel.q[1] * plan.step[1] + run.tap->offset[1];
-    const int64_t x = pixel.q[2] * plan.step[2] + run.tap->offset[2];
-    // Taps [begin, end) of the run lie inside.
-    const bool inside = z >= 0 && z < plan.source[0] && y >= 0 && y < plan.source[1];
-    const int64_t begin = inside ? std::clamp<int64_t>(-x, 0, run.taps) : run.taps;
-    const int64_t end = std::clamp(width - x, begin, run.taps);
-    if (begin > 0) std::memset(to, 0, static_cast<size_t>(begin * n * call.acc));
-    if (end > begin) {
-      const int64_t from = ((pixel.image * plan.source[0] + z) * plan.source[1] + y) * width + x + begin;
-      call.conv.widen(call.type, source + (from * plan.source_channels() + channel) * call.size,
-                      (end - begin) * n, to + begin * n * call.acc);
-    }
-    if (end < run.taps)
-      std::memset(to + end * n * call.acc, 0, static_cast<size_t>((run.taps - end) * n * call.acc));
-    to += row;
-  }
-}
-
 void run_task(const PhaseRun& p, int64_t index, const char* source, const void* bias, char* result) {
   const Call& call = p.call;
   const ConvPlan& plan = call.plan;
@@ -210,9 +226,8 @@ void run_task(const PhaseRun& p, int64_t index, const char* source, const void* 
   const int64_t a_bytes = ceil_div(rows * a_row * call.acc, 64) * 64, t_row = columns + 16;
   const int64_t t_bytes = p.in_place ? 0 : rows * t_row * call.acc;
   char* a = static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + t_bytes)));
-  std::vector<Pixel> pixels;
-  pixels.reserve(static_cast<size_t>(rows));
-  for (int64_t i = 0; i < rows; ++i) pixels.push_back(pixel_of(p.phase, i0 + i));
+  const std::vector<Pixel> pixels = pixels_of(p.phase, i0, rows);
+  Gather gather{call, {}, {}};
 
   const int64_t total = plan.result_channels();
   char* c = p.in_place ? result + (i0 * total + group * plan.rows + j0) * call.acc : a + a_bytes;
@@ -224,8 +239,9 @@ void run_task(const PhaseRun& p, int64_t index, const char* source, const void* 
   for (const Block& block : p.blocks) {
     int64_t at = 0;
     for (const Run& run : block.runs) {
-      gather_run(call, run, pixels, group * plan.channels + run.from, source, a + at * call.acc,
-                 a_row * call.acc);
+      // One tap's channels are a range of those of the group; several taps' are all of them.
+      gather.run(*run.tap, plan.channels, run.from, run.from + run.size(), pixels, group * plan.channels,
+                 source, a + at * call.acc, a_row);
       at += run.size();
     }
     GemmStrip s;
@@ -264,7 +280,7 @@ void run_task(const PhaseRun& p, int64_t index, const char* source, const void* 
 }
 
 // ---- gradient of the weight ----
-// Rows of dw's transpose: at most kStripRows channels of one tap.
+// Rows of dw's transpose: elements [from, to) of what a run of neighbouring taps reads.
 struct WeightStrip {
   const ConvTap* tap;
   int64_t from, to;
@@ -276,16 +292,21 @@ struct WeightRun {
   int64_t taps, pixels, blocks, row_blocks, splits;
 
   explicit WeightRun(const Call& c) : call(c), phase(c.plan.phases[0]) {
-    const int64_t channels = c.plan.channels, pieces = ceil_div(channels, c.gemm.rows);
+    const int64_t channels = c.plan.channels;
     taps = static_cast<int64_t>(phase.taps.size());
-    for (const ConvTap& tap : phase.taps)
-      for (int64_t q = 0; q < pieces; ++q)
-        strips.push_back({&tap, cut(channels, pieces, q), cut(channels, pieces, q + 1)});
+    // The taps are in the order of their offsets here, so that a run is a row of the kernel where it has no gaps.
+    for (const Block& block : blocks_of(phase.taps, c.plan.groups, channels, channels * taps))
+      for (const Run& run : block.runs) {
+        const int64_t pieces = ceil_div(run.size(), c.gemm.rows);
+        for (int64_t q = 0; q < pieces; ++q)
+          strips.push_back(
+              {run.tap, run.from + cut(run.size(), pieces, q), run.from + cut(run.size(), pieces, q + 1)});
+      }
     pixels = c.plan.batch * phase.columns();
     blocks = ceil_div(pixels, c.gemm.depth);
     row_blocks = ceil_div(static_cast<int64_t>(strips.size()), 12);
-    splits =
-        std::clamp<int64_t>(kWantedTasks / (row_blocks * c.plan.groups), 1, std::max<int64_t>(blocks, 1));
+    splits = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, row_blocks * c.plan.groups), 1,
+                                 std::max<int64_t>(blocks, 1));
   }
   int64_t rows() const { return call.plan.channels * taps; }
   int64_t partial() const { return call.plan.groups * rows() * call.plan.rows; }
@@ -305,27 +326,16 @@ void weight_task(const WeightRun& p, int64_t index, const char* x, const char* d
   char* a = static_cast<char*>(
       gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * call.acc)));
   char* b = a + a_bytes;
-  std::vector<Pixel> pixels;
-  std::vector<int64_t> offsets(static_cast<size_t>(gemm.depth));
+  Gather gather{call, {}, {}};
   bool first = true;
   for (int64_t q = cut(p.blocks, p.splits, split); q < cut(p.blocks, p.splits, split + 1); ++q) {
     const int64_t from = cut(p.pixels, p.blocks, q), kb = cut(p.pixels, p.blocks, q + 1) - from;
-    pixels.clear();
-    for (int64_t i = 0; i < kb; ++i) pixels.push_back(pixel_of(p.phase, from + i));
+    const std::vector<Pixel> pixels = pixels_of(p.phase, from, kb);
     gemm.pack_b(conv_gemm_type(call.type), dy + (from * total + group * columns) * call.size, total, 1, kb,
                 columns, b);
-    const ConvTap* tap = nullptr;
     for (int64_t strip = s0; strip < s1; ++strip) {
       const WeightStrip& w = p.strips[static_cast<size_t>(strip)];
-      if (tap != w.tap) {
-        tap = w.tap;
-        for (int64_t i = 0; i < kb; ++i)
-          offsets[static_cast<size_t>(i)] =
-              call.source_at(pixels[static_cast<size_t>(i)].image, pixels[static_cast<size_t>(i)].q, *tap);
-      }
-      const int64_t channel = group * plan.channels + w.from;
-      call.conv.pack_columns(call.type, x + channel * call.size, offsets.data(), kb, w.to - w.from,
-                             gemm.pitch, a);
+      gather.run(*w.tap, plan.channels, w.from, w.to, pixels, group * plan.channels, x, a, gemm.pitch);
       GemmStrip s;
       s.a = a;
       s.a_row = 0;
@@ -333,7 +343,7 @@ void weight_task(const WeightRun& p, int64_t index, const char* x, const char* d
       s.b_panel = panel * kb;
       s.b_row = panel;
       s.c = partial +
-            (split * p.partial() + (group * p.rows() + tap->index * plan.channels + w.from) * columns) *
+            (split * p.partial() + (group * p.rows() + w.tap->index * plan.channels + w.from) * columns) *
                 call.acc;
       s.ldc = columns;
       s.m = w.to - w.from;
