@@ -38,9 +38,11 @@ const std::set<std::string> kHandWritten = {
 // Arguments whose default exists in schemas only: as C++ defaults they would make calls like t.var() and t.any()
 // ambiguous. libtorch leaves out the same ones.
 const std::set<std::string> kNoCppDefault = {
-    "any.dims dim",      "all.dims dim",         "var unbiased",      "var.dim unbiased",
-    "std unbiased",      "std.dim unbiased",     "var_mean unbiased", "var_mean.dim unbiased",
-    "std_mean unbiased", "std_mean.dim unbiased"};
+    "any.dims dim",           "all.dims dim",          "var unbiased",          "var.dim unbiased",
+    "std unbiased",           "std.dim unbiased",      "var_mean unbiased",     "var_mean.dim unbiased",
+    "std_mean unbiased",      "std_mean.dim unbiased", "conv1d.padding bias",   "conv1d.padding stride",
+    "conv1d.padding padding", "conv2d.padding bias",   "conv2d.padding stride", "conv2d.padding padding",
+    "conv3d.padding bias",    "conv3d.padding stride", "conv3d.padding padding"};
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -316,9 +318,9 @@ std::string body(const Decl& d, const Signature& g) {
   size_t n = std::max<size_t>(1, d.schema.results.size());
   std::string count = std::to_string(n);
   std::string values =
-      d.schema.args.empty() ? "const Value* v = nullptr;" : "const Value v[] = {" + g.values + "};";
+      d.schema.args.empty() ? "const Value* argv = nullptr;" : "const Value argv[] = {" + g.values + "};";
   return "{\n  " + values + "\n  Value o[" + count + "];\n  call(OpId::" + enum_name(d.schema) +
-         ", v, o);\n  " + g.returned + "\n}\n";
+         ", argv, o);\n  " + g.returned + "\n}\n";
 }
 
 // Only rewritten on change, so that unrelated edits of a family rebuild nothing.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vesta/functional_activation.h"
+#include "vesta/functional_conv.h"
 #include "vesta/functional_layer.h"
 #include "vesta/functional_loss.h"
 #include "vesta/option_arg.h"

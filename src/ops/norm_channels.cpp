@@ -3,10 +3,11 @@
 // float32 for half types. With create_graph gradients are composed of public operators.
 #include <cmath>
 
-#include "base/thread_pool.h"
 #include "core/registry.h"
 #include "core/storage.h"
+#include "kernels/cpu/batch_norm.h"
 #include "kernels/cpu/copy.h"
+#include "ops/conv_params.h"
 #include "ops/infer.h"
 #include "vesta/op.h"
 
@@ -18,7 +19,6 @@ using namespace op_block;
 DType stat_type(DType t) { return t == kDouble ? kDouble : kFloat; }
 struct Shape {
   int64_t n, c, inner;
-  int64_t at(int64_t i, int64_t ch) const { return (i * c + ch) * inner; }
 };
 Shape shape_of(const Tensor& x) {
   Shape s{x.size(0), x.size(1), 1};
@@ -53,19 +53,18 @@ const bool* mask_of(const Args& a, int i) {
   VESTA_CHECK(a.value(i).length == 3, a.name(), ": expected 3 flags in output_mask");
   return static_cast<const bool*>(a.value(i).ptr);
 }
-int64_t grain(int64_t work) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)); }
+// Numbers of the channels, zero at first.
+class Doubles {
+ public:
+  explicit Doubles(int64_t n) : values_(static_cast<size_t>(n)) {}
+  double& operator[](int64_t i) { return values_[size_t(i)]; }
+  double* data() { return values_.data(); }
+  const double* data() const { return values_.data(); }
+  int64_t size() const { return int64_t(values_.size()); }
 
-// Mean and rstd of the elements that walk(add) visits, in two passes.
-template <class A, class Walk>
-void statistics(Walk walk, int64_t count, double eps, A* mean, A* rstd, double* variance = nullptr) {
-  double sum = 0, square = 0;
-  walk([&](double v) { sum += v; });
-  double m = sum / double(count);
-  walk([&](double v) { square += (v - m) * (v - m); });
-  *mean = A(m);
-  *rstd = A(1 / std::sqrt(square / double(count) + eps));
-  if (variance) *variance = square / double(count);
-}
+ private:
+  std::vector<double> values_;
+};
 
 // ---- group norm ----
 SymInt numel_of(const InferCtx& c, int i) {
@@ -94,25 +93,26 @@ void k_group_norm(const KernelCtx& k) {
   DType acc = stat_type(x.dtype());
   Channel w = channel(k.tensor(1), acc), b = channel(k.tensor(2), acc);
   Shape s{k.integer(3), k.integer(4), k.integer(5)};
-  int64_t groups = k.integer(6), per = s.c / groups, count = per * s.inner;
+  int64_t groups = k.integer(6), per = s.c / groups;
   double eps = k.number(7);
+  cpu::Elem type = cpu::elem_of(x.dtype());
+  Doubles mean(s.n * groups), variance(s.n * groups), m(s.n * s.c), scale(s.n * s.c), shift(s.n * s.c);
+  cpu::channel_moments(type, {1, s.n * groups, per * s.inner}, x.data_ptr(), mean.data(), variance.data());
   with_type(k, x.dtype(), [&]<class S, class A>(S, A) {
-    const S* in = x.data_ptr<S>();
-    S* out = k.out(0).data_ptr<S>();
-    A *mean = k.out(1).data_ptr<A>(), *rstd = k.out(2).data_ptr<A>();
+    A *mean_out = k.out(1).data_ptr<A>(), *rstd_out = k.out(2).data_ptr<A>();
     const A *weight = w.get<A>(), *bias = b.get<A>();
-    parallel_for(0, s.n * groups, grain(count), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const S* row = in + r * count;
-        statistics<A>([&](auto add) { for (int64_t i = 0; i < count; ++i) add(double(A(row[i]))); }, count, eps, mean + r, rstd + r);
-        for (int64_t c = 0; c < per; ++c) {
-          int64_t ch = r % groups * per + c;
-          A scale = rstd[r] * (weight ? weight[ch] : A(1)), shift = bias ? bias[ch] : A(0);
-          for (int64_t i = c * s.inner; i < (c + 1) * s.inner; ++i) out[r * count + i] = S((A(row[i]) - mean[r]) * scale + shift);
-        }
+    for (int64_t r = 0; r < s.n * groups; ++r) {
+      mean_out[r] = A(mean[r]);
+      rstd_out[r] = A(1 / std::sqrt(variance[r] + eps));
+      for (int64_t c = 0; c < per; ++c) {
+        int64_t ch = r % groups * per + c, at = r * per + c;
+        m[at] = double(mean_out[r]);
+        scale[at] = double(rstd_out[r]) * (weight ? double(weight[ch]) : 1);
+        shift[at] = bias ? double(bias[ch]) : 0;
       }
-    });
+    }
   });
+  cpu::channel_apply(type, {1, s.n * s.c, s.inner}, x.data_ptr(), m.data(), scale.data(), shift.data(), k.out(0).data_ptr());
 }
 void infer_group_norm_backward(InferCtx& c) {
   VESTA_CHECK(c.sizes(0) == c.sizes(1), c.name(), ": grad_out and input differ in shape");
@@ -125,57 +125,44 @@ void infer_group_norm_backward(InferCtx& c) {
   mask[0] ? c.out(0, c.sizes(1), c.dtype_of(1), c.tensor(0).device()) : c.out_none(0);
   for (int j = 1; j < 3; ++j) mask[j] ? c.out(j, {SymInt(c.integer(6))}, w, c.tensor(0).device()) : c.out_none(j);
 }
-template <class A>
-void store_channel(const Tensor& out, const std::vector<double>& v) {
+void store_channel(const Tensor& out, const Doubles& v) {
   if (!out.defined()) return;
   Tensor t = empty_cpu(out.sizes(), kDouble);
-  std::copy(v.begin(), v.end(), t.data_ptr<double>());
+  std::copy(v.data(), v.data() + v.size(), t.data_ptr<double>());
   cpu::copy_elements(out, t);
 }
+// dx = rstd * (dy * weight - mean(dy * weight) - xhat * mean(dy * weight * xhat)), the means over a group.
 void k_group_norm_backward(const KernelCtx& k) {
   Tensor x = k.tensor(1).contiguous(), dy = k.tensor(0).to(x.dtype()).contiguous();
-  DType acc = stat_type(x.dtype());
-  Tensor mean_t = k.tensor(2).to(acc).contiguous(), rstd_t = k.tensor(3).to(acc).contiguous();
-  Channel w = channel(k.tensor(4), acc);
+  Tensor mean_t = k.tensor(2).to(kDouble).contiguous(), rstd_t = k.tensor(3).to(kDouble).contiguous();
+  Channel w = channel(k.tensor(4), kDouble);
   Shape s{k.integer(5), k.integer(6), k.integer(7)};
   int64_t groups = k.integer(8), per = s.c / groups, count = per * s.inner;
-  // Per sample and channel: sums of dy * xhat and of dy.
-  std::vector<double> sum_w(size_t(s.n * s.c)), sum_b(size_t(s.n * s.c));
-  with_type(k, x.dtype(), [&]<class S, class A>(S, A) {
-    const S *in = x.data_ptr<S>(), *grad = dy.data_ptr<S>();
-    S* dx = k.out(0).defined() ? k.out(0).data_ptr<S>() : nullptr;
-    const A *mean = mean_t.data_ptr<A>(), *rstd = rstd_t.data_ptr<A>(), *weight = w.get<A>();
-    parallel_for(0, s.n * groups, grain(count), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        double m1 = 0, m2 = 0;
-        for (int64_t c = 0; c < per; ++c) {
-          double sw = 0, sb = 0;
-          for (int64_t i = r * count + c * s.inner; i < r * count + (c + 1) * s.inner; ++i) {
-            double d = double(A(grad[i]));
-            sw += d * double((A(in[i]) - mean[r]) * rstd[r]);
-            sb += d;
-          }
-          int64_t ch = r % groups * per + c;
-          sum_w[size_t(r / groups * s.c + ch)] = sw;
-          sum_b[size_t(r / groups * s.c + ch)] = sb;
-          double scale = weight ? double(weight[ch]) : 1;
-          m1 += scale * sb, m2 += scale * sw;
-        }
-        if (!dx) continue;
-        A g1 = A(m1 / double(count)), g2 = A(m2 / double(count));
-        for (int64_t c = 0; c < per; ++c) {
-          A scale = weight ? weight[r % groups * per + c] : A(1);
-          for (int64_t i = r * count + c * s.inner; i < r * count + (c + 1) * s.inner; ++i)
-            dx[i] = S(rstd[r] * (A(grad[i]) * scale - g1 - (A(in[i]) - mean[r]) * rstd[r] * g2));
-        }
-      }
-    });
-    std::vector<double> tw(size_t(s.c), 0), tb(size_t(s.c), 0);
-    for (int64_t n = 0; n < s.n; ++n)
-      for (int64_t c = 0; c < s.c; ++c) tw[size_t(c)] += sum_w[size_t(n * s.c + c)], tb[size_t(c)] += sum_b[size_t(n * s.c + c)];
-    store_channel<A>(k.out(1), tw);
-    store_channel<A>(k.out(2), tb);
-  });
+  const double *mean = mean_t.data_ptr<double>(), *rstd = rstd_t.data_ptr<double>(), *weight = w.get<double>();
+  cpu::Elem type = cpu::elem_of(x.dtype());
+  cpu::ChannelShape planes{1, s.n * s.c, s.inner};
+  Doubles m(s.n * s.c), sum_dy(s.n * s.c), sum_product(s.n * s.c), a(s.n * s.c), b(s.n * s.c), c(s.n * s.c), dw(s.c), db(s.c);
+  for (int64_t i = 0; i < s.n * s.c; ++i) m[i] = mean[i / per];
+  cpu::channel_products(type, planes, dy.data_ptr(), x.data_ptr(), m.data(), sum_dy.data(), sum_product.data());
+  for (int64_t r = 0; r < s.n * groups; ++r) {
+    double g1 = 0, g2 = 0;
+    for (int64_t i = r * per; i < (r + 1) * per; ++i) {
+      double scale = weight ? weight[i % s.c] : 1;
+      g1 += scale * sum_dy[i];
+      g2 += scale * sum_product[i] * rstd[r];
+      dw[i % s.c] += sum_product[i] * rstd[r];
+      db[i % s.c] += sum_dy[i];
+    }
+    for (int64_t i = r * per; i < (r + 1) * per; ++i) {
+      a[i] = rstd[r] * (weight ? weight[i % s.c] : 1);
+      b[i] = -rstd[r] * rstd[r] * g2 / double(count);
+      c[i] = -rstd[r] * g1 / double(count);
+    }
+  }
+  if (k.out(0).defined())
+    cpu::channel_gradient(type, planes, dy.data_ptr(), x.data_ptr(), m.data(), a.data(), b.data(), c.data(), k.out(0).data_ptr());
+  store_channel(k.out(1), dw);
+  store_channel(k.out(2), db);
 }
 std::vector<int64_t> channel_shape(int64_t dims, int64_t channels) {
   std::vector<int64_t> s(size_t(dims), 1);
@@ -215,6 +202,11 @@ int vjp_group_norm(const Grad& g) {
 }
 
 // ---- batch norm ----
+// Output j with the sizes and type of argument i: channels last where that is, else contiguous.
+void out_like_channels(InferCtx& c, int j, int i) {
+  if (!is_channels_last(c.tensor(i))) return c.out(j, c.sizes(i), c.dtype_of(i), c.tensor(i).device());
+  c.out_strided(j, c.sizes(i), channels_last_strides(c.sizes(i)), c.dtype_of(i), c.tensor(i).device());
+}
 void infer_batch_norm(InferCtx& c) {
   check_input(c, 0);
   SymInt ch = c.sizes(0)[1];
@@ -224,55 +216,64 @@ void infer_batch_norm(InferCtx& c) {
   check_channel(c, 4, ch, "a running_var");
   bool train = c.flag(5);
   VESTA_CHECK(train || (c.has(3) && c.has(4)), c.name(), ": evaluation needs running_mean and running_var");
-  c.out(0, c.sizes(0), c.dtype_of(0), c.tensor(0).device());
+  out_like_channels(c, 0, 0);
   SymInt stats[] = {train ? ch : SymInt(0)};
   for (int j = 1; j < 3; ++j) c.out(j, stats, stat_type(c.dtype_of(0)), c.tensor(0).device());
 }
-void k_batch_norm(const KernelCtx& k) {
-  Tensor x = k.tensor(0).contiguous();
-  DType acc = stat_type(x.dtype());
-  Channel w = channel(k.tensor(1), acc), b = channel(k.tensor(2), acc);
+// The input's rows of channels, or its planes; a dense copy where it is neither.
+struct Laid {
+  Tensor x;
+  cpu::ChannelShape shape;
+};
+Laid laid_out(const Tensor& t) {
+  bool last = is_channels_last(t);
+  Tensor x = last ? t : t.contiguous();
   Shape s = shape_of(x);
+  return {x, {s.n, s.c, s.inner, last || s.inner == 1}};
+}
+Tensor laid_like(const Tensor& t, const Tensor& like) {
+  if (!is_channels_last(like)) return t.contiguous();
+  return t.contiguous(like.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
+}
+void k_batch_norm(const KernelCtx& k) {
+  auto [x, s] = laid_out(k.tensor(0));
+  DType acc = stat_type(x.dtype());
+  Channel w = channel(k.tensor(1), kDouble), b = channel(k.tensor(2), kDouble);
   bool train = k.flag(5);
   double momentum = k.number(6), eps = k.number(7);
-  int64_t count = s.n * s.inner;
-  Tensor mean_t = train ? k.out(1) : k.tensor(3).to(acc).contiguous(), rstd_t = train ? k.out(2) : empty_cpu({s.c}, acc);
-  Tensor var_in = train ? Tensor() : k.tensor(4).to(acc).contiguous();
-  std::vector<double> variance(static_cast<size_t>(s.c));
+  int64_t count = s.count();
+  cpu::Elem type = cpu::elem_of(x.dtype());
+  Doubles mean(s.channels), variance(s.channels), scale(s.channels), shift(s.channels);
+  const double *weight = w.get<double>(), *bias = b.get<double>();
+  if (train) {
+    cpu::channel_moments(type, s, x.data_ptr(), mean.data(), variance.data());
+  } else {
+    Tensor m = k.tensor(3).to(acc).to(kDouble).contiguous(), v = k.tensor(4).to(acc).to(kDouble).contiguous();
+    std::copy_n(m.data_ptr<double>(), s.channels, mean.data());
+    std::copy_n(v.data_ptr<double>(), s.channels, variance.data());
+  }
   with_type(k, x.dtype(), [&]<class S, class A>(S, A) {
-    const S* in = x.data_ptr<S>();
-    S* out = k.out(0).data_ptr<S>();
-    A *mean = mean_t.data_ptr<A>(), *rstd = rstd_t.data_ptr<A>();
-    const A *weight = w.get<A>(), *bias = b.get<A>();
-    parallel_for(0, s.c, grain(count), [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        if (train) {
-          auto walk = [&](auto add) {
-            for (int64_t n = 0; n < s.n; ++n)
-              for (int64_t i = s.at(n, c); i < s.at(n, c) + s.inner; ++i) add(double(A(in[i])));
-          };
-          statistics<A>(walk, count, eps, mean + c, rstd + c, &variance[size_t(c)]);
-        } else {
-          rstd[c] = A(1 / std::sqrt(double(var_in.data_ptr<A>()[c]) + eps));
-        }
-        A scale = rstd[c] * (weight ? weight[c] : A(1)), shift = bias ? bias[c] : A(0);
-        for (int64_t n = 0; n < s.n; ++n)
-          for (int64_t i = s.at(n, c); i < s.at(n, c) + s.inner; ++i) out[i] = S((A(in[i]) - mean[c]) * scale + shift);
-      }
-    });
-    if (!train) return;
-    // Running statistics: exponential average of the mean and of the unbiased variance.
-    auto update = [&](const Tensor& running, auto value) {
-      if (!running.defined()) return;
-      Tensor next = running.to(kDouble).contiguous().clone();
-      double* p = next.data_ptr<double>();
-      for (int64_t c = 0; c < s.c; ++c) p[c] = p[c] * (1 - momentum) + momentum * value(c);
-      cpu::copy_elements(running, next);
-      bump_version(running.impl(), k.op().id);
-    };
-    update(k.tensor(3), [&](int64_t c) { return double(mean[c]); });
-    update(k.tensor(4), [&](int64_t c) { return variance[size_t(c)] * double(count) / double(count - 1); });
+    for (int64_t c = 0; c < s.channels; ++c) {
+      A m = A(mean[c]), rstd = A(1 / std::sqrt(variance[c] + eps));
+      if (train) k.out(1).data_ptr<A>()[c] = m, k.out(2).data_ptr<A>()[c] = rstd;
+      mean[c] = double(m);
+      scale[c] = double(rstd) * (weight ? weight[c] : 1);
+      shift[c] = bias ? bias[c] : 0;
+    }
   });
+  cpu::channel_apply(type, s, x.data_ptr(), mean.data(), scale.data(), shift.data(), k.out(0).data_ptr());
+  if (!train) return;
+  // Running statistics: exponential average of the mean and of the unbiased variance.
+  auto update = [&](const Tensor& running, auto value) {
+    if (!running.defined()) return;
+    Tensor next = running.to(kDouble).contiguous().clone();
+    double* p = next.data_ptr<double>();
+    for (int64_t c = 0; c < s.channels; ++c) p[c] = p[c] * (1 - momentum) + momentum * value(c);
+    cpu::copy_elements(running, next);
+    bump_version(running.impl(), k.op().id);
+  };
+  update(k.tensor(3), [&](int64_t c) { return mean[c]; });
+  update(k.tensor(4), [&](int64_t c) { return variance[c] * double(count) / double(count - 1); });
 }
 void infer_batch_norm_backward(InferCtx& c) {
   VESTA_CHECK(c.sizes(0) == c.sizes(1), c.name(), ": grad_out and input differ in shape");
@@ -284,45 +285,32 @@ void infer_batch_norm_backward(InferCtx& c) {
   check_channel(c, train ? 6 : 4, ch, "deviations");
   const bool* mask = mask_of(c, 9);
   DType w = c.has(2) ? c.dtype_of(2) : c.dtype_of(1);
-  mask[0] ? c.out(0, c.sizes(1), c.dtype_of(1), c.tensor(0).device()) : c.out_none(0);
+  mask[0] ? out_like_channels(c, 0, 1) : c.out_none(0);
   for (int j = 1; j < 3; ++j) mask[j] ? c.out(j, {c.sizes(1)[1]}, w, c.tensor(0).device()) : c.out_none(j);
 }
 void k_batch_norm_backward(const KernelCtx& k) {
-  Tensor x = k.tensor(1).contiguous(), dy = k.tensor(0).to(x.dtype()).contiguous();
+  auto [x, s] = laid_out(k.tensor(1));
+  Tensor dy = laid_like(k.tensor(0).to(x.dtype()), x);
   DType acc = stat_type(x.dtype());
-  Channel w = channel(k.tensor(2), acc);
+  Channel w = channel(k.tensor(2), kDouble);
   bool train = k.flag(7);
   VESTA_CHECK(train ? k.has(5) && k.has(6) : k.has(3) && k.has(4), k.name(), ": the statistics are missing");
-  Tensor mean_t = k.tensor(train ? 5 : 3).to(acc).contiguous(), second = k.tensor(train ? 6 : 4).to(acc).contiguous();
-  Shape s = shape_of(x);
-  int64_t count = s.n * s.inner;
-  double eps = k.number(8);
-  std::vector<double> sum_w(static_cast<size_t>(s.c)), sum_b(static_cast<size_t>(s.c));
-  with_type(k, x.dtype(), [&]<class S, class A>(S, A) {
-    const S *in = x.data_ptr<S>(), *grad = dy.data_ptr<S>();
-    S* dx = k.out(0).defined() ? k.out(0).data_ptr<S>() : nullptr;
-    const A *mean = mean_t.data_ptr<A>(), *stat = second.data_ptr<A>(), *weight = w.get<A>();
-    parallel_for(0, s.c, grain(count), [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        A rstd = train ? stat[c] : A(1 / std::sqrt(double(stat[c]) + eps));
-        double sw = 0, sb = 0;
-        for (int64_t n = 0; n < s.n; ++n)
-          for (int64_t i = s.at(n, c); i < s.at(n, c) + s.inner; ++i) {
-            double d = double(A(grad[i]));
-            sw += d * double((A(in[i]) - mean[c]) * rstd);
-            sb += d;
-          }
-        sum_w[size_t(c)] = sw, sum_b[size_t(c)] = sb;
-        if (!dx) continue;
-        A scale = rstd * (weight ? weight[c] : A(1)), g1 = train ? A(sb / double(count)) : A(0), g2 = train ? A(sw / double(count)) : A(0);
-        for (int64_t n = 0; n < s.n; ++n)
-          for (int64_t i = s.at(n, c); i < s.at(n, c) + s.inner; ++i)
-            dx[i] = S(scale * (A(grad[i]) - g1 - (A(in[i]) - mean[c]) * rstd * g2));
-      }
-    });
-    store_channel<A>(k.out(1), sum_w);
-    store_channel<A>(k.out(2), sum_b);
-  });
+  Tensor mean_t = k.tensor(train ? 5 : 3).to(acc).to(kDouble).contiguous(), second = k.tensor(train ? 6 : 4).to(acc).to(kDouble).contiguous();
+  const double *mean = mean_t.data_ptr<double>(), *stat = second.data_ptr<double>(), *weight = w.get<double>();
+  double eps = k.number(8), count = double(s.count());
+  cpu::Elem type = cpu::elem_of(x.dtype());
+  Doubles sum_dy(s.channels), sum_product(s.channels), a(s.channels), b(s.channels), c(s.channels);
+  cpu::channel_products(type, s, dy.data_ptr(), x.data_ptr(), mean, sum_dy.data(), sum_product.data());
+  for (int64_t i = 0; i < s.channels; ++i) {
+    double rstd = train ? stat[i] : 1 / std::sqrt(stat[i] + eps);
+    sum_product[i] *= rstd;
+    a[i] = rstd * (weight ? weight[i] : 1);
+    b[i] = train ? -a[i] * rstd * sum_product[i] / count : 0;
+    c[i] = train ? -a[i] * sum_dy[i] / count : 0;
+  }
+  if (k.out(0).defined()) cpu::channel_gradient(type, s, dy.data_ptr(), x.data_ptr(), mean, a.data(), b.data(), c.data(), k.out(0).data_ptr());
+  store_channel(k.out(1), sum_product);
+  store_channel(k.out(2), sum_dy);
 }
 int vjp_batch_norm(const Grad& g) {
   Tensor weight = g.in(1);

@@ -428,13 +428,7 @@ OP("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)"
   .samples = [](SampleGen& s) { s(s.t({3, 4})); s(s.t({3, 4}), 1); s(s.t({2, 3, 4}), -1, 1, 2); }),
 OP("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
   .types = any_types, .infer = infer_unfold, .accepts_conj = true,
-  .vjp = [](const Grad& g) { return grads(G(0) { Tensor full = zeros(g.sizes(0), g.dy().options());
-      int64_t n = int64_t(g.sizes(0).size());
-      if (n == 0) return g.dy().reshape({});
-      int64_t d = g.integer(1) < 0 ? g.integer(1) + n : g.integer(1), windows = g.dy().size(d);
-      // Windows overlap where step < size: add them one by one.
-      for (int64_t k = 0; k < windows; ++k) full.slice(d, k * g.integer(3), k * g.integer(3) + g.integer(2)).add_(g.dy().select(d, k).movedim(-1, d));
-      return full; }); },
+  .vjp = [](const Grad& g) { return grads(G(0) { return unfold_backward(g.dy(), g.sizes(0), g.integer(1), g.integer(2), g.integer(3)); }); },
   .shard = {"shard-exceptdim"}, .doc = "Sliding windows of a dim, as a new last dim.",
   .samples = [](SampleGen& s) { s(s.t({5, 3}), 0, 2, 1); s(s.t({5, 3}), 0, 2, 3); }),
 OP("split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",

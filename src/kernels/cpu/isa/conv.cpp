@@ -1,0 +1,280 @@
+// Vector loops of convolutions: see conv_kernels.h. Everything that multiplies accumulates in float (double for F64), in
+// an order that depends on the shape alone.
+#include "kernels/cpu/conv_kernels.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/isa/float_types.h"
+#include "kernels/cpu/isa/simd.h"
+
+namespace vesta::cpu::VESTA_ISA {
+namespace {
+
+template <class A>
+constexpr int kLanes = Vec<A>::kLanes;
+
+template <class S>
+VESTA_INLINE void copy_widened(const S* from, int64_t n, Acc<S>* to) {
+  constexpr int L = kLanes<Acc<S>>;
+  int64_t i = 0;
+  for (; i + L <= n; i += L) store(to + i, load(from + i));
+  if (i < n) store_n(to + i, load_n(from + i, static_cast<int>(n - i)), static_cast<int>(n - i));
+}
+
+void widen(Elem type, const void* source, int64_t n, void* out) {
+  with_float_type(
+      type, [&]<class S>(S) { copy_widened(static_cast<const S*>(source), n, static_cast<Acc<S>*>(out)); });
+}
+
+void narrow(Elem type, const void* row, int64_t n, void* out) {
+  with_float_type(type, [&]<class S>(S) {
+    constexpr int L = kLanes<Acc<S>>;
+    const auto* from = static_cast<const Acc<S>*>(row);
+    auto* to = static_cast<S*>(out);
+    int64_t i = 0;
+    for (; i + L <= n; i += L) store(to + i, load(from + i));
+    if (i < n) store_n(to + i, load_n(from + i, static_cast<int>(n - i)), static_cast<int>(n - i));
+  });
+}
+
+template <class A>
+VESTA_INLINE void zero_fill(A* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = A(0);
+}
+
+void pad_plane(Elem type, const void* source_, const ConvPlane& p, void* out_) {
+  with_float_type(type, [&]<class S>(S) {
+    using A = Acc<S>;
+    const auto* source = static_cast<const S*>(source_);
+    auto* out = static_cast<A*>(out_);
+    const int64_t row = p.step * p.columns, n = p.source[2];
+    for (int64_t d = 0; d < p.rows[0]; ++d)
+      for (int64_t h = 0; h < p.rows[1]; ++h, out += row) {
+        const int64_t z = d + p.first[0], y = h + p.first[1];
+        if (z < 0 || z >= p.source[0] || y < 0 || y >= p.source[1]) {
+          zero_fill(out, row);
+          continue;
+        }
+        const S* from = source + (z * p.source[1] + y) * n;
+        for (int64_t r = 0; r < p.step; ++r) {
+          // Columns i whose source column x0 + i * step lies in [0, n).
+          A* to = out + r * p.columns;
+          const int64_t x0 = p.first[2] + r;
+          const int64_t begin = std::min(p.columns, x0 >= 0 ? 0 : (-x0 + p.step - 1) / p.step);
+          const int64_t end =
+              std::clamp<int64_t>(x0 >= n ? 0 : (n - x0 + p.step - 1) / p.step, begin, p.columns);
+          zero_fill(to, begin);
+          if (p.step == 1) {
+            copy_widened(from + x0 + begin, end - begin, to + begin);
+          } else {
+            for (int64_t i = begin; i < end; ++i) to[i] = to_acc(from[x0 + i * p.step]);
+          }
+          zero_fill(to + end, p.columns - end);
+        }
+      }
+  });
+}
+
+template <class A>
+void gather_rows(const A* source, const int64_t* offset, int64_t rows, const ConvCopy* copies, int64_t count,
+                 int64_t row, A* out) {
+  // Most panels of wide images are two whole vectors.
+  if (count == 2) {
+    const ConvCopy a = copies[0], b = copies[1];
+    for (int64_t r = 0; r < rows; ++r, out += row) {
+      const A* from = source + offset[r];
+      store(out + a.to, load(from + a.from));
+      store(out + b.to, load(from + b.from));
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r, out += row) {
+    const A* from = source + offset[r];
+    for (int64_t i = 0; i < count; ++i) store(out + copies[i].to, load(from + copies[i].from));
+  }
+}
+void gather(bool wide, const void* source, const int64_t* offset, int64_t rows, const ConvCopy* copies,
+            int64_t count, int64_t row, void* out) {
+  if (wide)
+    gather_rows(static_cast<const double*>(source), offset, rows, copies, count, row,
+                static_cast<double*>(out));
+  else
+    gather_rows(static_cast<const float*>(source), offset, rows, copies, count, row,
+                static_cast<float*>(out));
+}
+
+void pack_columns(Elem type, const void* source_, const int64_t* offset, int64_t rows, int64_t m,
+                  int64_t pitch, void* out_) {
+  with_float_type(type, [&]<class S>(S) {
+    using A = Acc<S>;
+    constexpr int L = kLanes<A>;
+    const auto* source = static_cast<const S*>(source_);
+    auto* out = static_cast<A*>(out_);
+    for (int64_t r = 0; r < rows; ++r, out += pitch) {
+      if (offset[r] < 0) {
+        zero_fill(out, m);
+        continue;
+      }
+      const S* from = source + offset[r];
+      for (int64_t i = 0; i < m; i += L) {
+        const int n = static_cast<int>(std::min<int64_t>(L, m - i));
+        if (n == L)
+          store(out + i, load(from + i));
+        else
+          store_n(out + i, load_n(from + i, n), n);
+      }
+    }
+  });
+}
+
+void add_value(bool wide, void* row, int64_t n, double value) {
+  if (wide) {
+    auto* p = static_cast<double*>(row);
+    for (int64_t i = 0; i < n; ++i) p[i] += value;
+  } else {
+    auto* p = static_cast<float*>(row);
+    const float v = static_cast<float>(value);
+    for (int64_t i = 0; i < n; ++i) p[i] += v;
+  }
+}
+
+// N vectors of one row of results, all taps.
+template <int N, class A>
+VESTA_INLINE void depthwise_vectors(const A* from, const ConvDepthwise& s, const A* weight, A bias, A* out) {
+  constexpr int L = kLanes<A>;
+  Vec<A> sum[N];
+  for (int v = 0; v < N; ++v) sum[v] = Vec<A>::set1(bias);
+  for (int64_t t = 0; t < s.taps; ++t) {
+    const Vec<A> w = Vec<A>::set1(weight[t]);
+    const A* x = from + s.tap_offset[t];
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) sum[v] = fma(w, load(x + v * L), sum[v]);
+  }
+  for (int v = 0; v < N; ++v) store(out + v * L, sum[v]);
+}
+
+void depthwise(Elem type, const void* plane_, const ConvDepthwise& s, const void* weight_, double bias_,
+               void* result_) {
+  with_float_type(type, [&]<class S>(S) {
+    using A = Acc<S>;
+    constexpr int L = kLanes<A>;
+    const auto *plane = static_cast<const A*>(plane_), *weight = static_cast<const A*>(weight_);
+    const A bias = static_cast<A>(bias_);
+    auto* result = static_cast<S*>(result_);
+    const int64_t width = s.count[2];
+    for (int64_t d = 0; d < s.count[0]; ++d)
+      for (int64_t h = 0; h < s.count[1]; ++h) {
+        const A* from = plane + d * s.row_step[0] + h * s.row_step[1];
+        S* to = result + s.to_first + d * s.to_step[0] + h * s.to_step[1];
+        for (int64_t x = 0; x < width;) {
+          alignas(64) A row[4 * L];
+          const int64_t left = width - x;
+          int64_t n = std::min<int64_t>(left, 4 * L);
+          if (left > 3 * L)
+            depthwise_vectors<4>(from + x, s, weight, bias, row);
+          else if (left > 2 * L)
+            depthwise_vectors<3>(from + x, s, weight, bias, row);
+          else if (left > L)
+            depthwise_vectors<2>(from + x, s, weight, bias, row);
+          else
+            depthwise_vectors<1>(from + x, s, weight, bias, row);
+          if (s.to_step[2] == 1) {
+            int64_t i = 0;
+            for (; i + L <= n; i += L) store(to + x + i, load(row + i));
+            if (i < n) store_n(to + x + i, load(row + i), static_cast<int>(n - i));
+          } else {
+            for (int64_t i = 0; i < n; ++i) to[(x + i) * s.to_step[2]] = from_acc<S>(row[i]);
+          }
+          x += n;
+        }
+      }
+  });
+}
+
+// N taps at a time: one vector of partial sums each, over the whole grid.
+template <int N, class S>
+void depthwise_weight_taps(const Acc<S>* plane, const ConvDepthwise& s, int64_t tap, const S* dy,
+                           Acc<S>* weight) {
+  using A = Acc<S>;
+  constexpr int L = kLanes<A>;
+  Vec<A> sum[N];
+  for (int t = 0; t < N; ++t) sum[t] = Vec<A>::zero();
+  const int64_t width = s.count[2];
+  for (int64_t d = 0; d < s.count[0]; ++d)
+    for (int64_t h = 0; h < s.count[1]; ++h, dy += width) {
+      const A* from = plane + d * s.row_step[0] + h * s.row_step[1];
+      int64_t x = 0;
+      for (; x + L <= width; x += L) {
+        const Vec<A> g = load(dy + x);
+#pragma GCC unroll 8
+        for (int t = 0; t < N; ++t) sum[t] = fma(g, load(from + x + s.tap_offset[tap + t]), sum[t]);
+      }
+      if (x < width) {
+        // Both sides masked: a zero times an infinity that lies behind the row would be NaN.
+        const int n = static_cast<int>(width - x);
+        const Vec<A> g = load_n(dy + x, n);
+#pragma GCC unroll 8
+        for (int t = 0; t < N; ++t) sum[t] = fma(g, load_n(from + x + s.tap_offset[tap + t], n), sum[t]);
+      }
+    }
+  for (int t = 0; t < N; ++t) weight[tap + t] += sum_lanes(sum[t]);
+}
+void depthwise_weight(Elem type, const void* plane, const ConvDepthwise& s, const void* dy, void* weight) {
+  with_float_type(type, [&]<class S>(S) {
+    const auto* p = static_cast<const Acc<S>*>(plane);
+    const auto* g = static_cast<const S*>(dy);
+    auto* w = static_cast<Acc<S>*>(weight);
+    int64_t tap = 0;
+    for (; tap + 5 <= s.taps; tap += 5) depthwise_weight_taps<5>(p, s, tap, g, w);
+    for (; tap + 3 <= s.taps; tap += 3) depthwise_weight_taps<3>(p, s, tap, g, w);
+    for (; tap < s.taps; ++tap) depthwise_weight_taps<1>(p, s, tap, g, w);
+  });
+}
+
+void multiply_add(Elem type, const void* source, const void* weight, int64_t n, void* result) {
+  with_float_type(type, [&]<class S>(S) {
+    using A = Acc<S>;
+    constexpr int L = kLanes<A>;
+    const auto* x = static_cast<const S*>(source);
+    const auto* w = static_cast<const A*>(weight);
+    auto* r = static_cast<A*>(result);
+    int64_t i = 0;
+    for (; i + L <= n; i += L) store(r + i, fma(load(w + i), load(x + i), load(r + i)));
+    if (i < n) {
+      const int m = static_cast<int>(n - i);
+      store_n(r + i, fma(load_n(w + i, m), load_n(x + i, m), load_n(r + i, m)), m);
+    }
+  });
+}
+void product_add(Elem type, const void* a_, const void* b_, int64_t n, void* sum_) {
+  with_float_type(type, [&]<class S>(S) {
+    using A = Acc<S>;
+    constexpr int L = kLanes<A>;
+    const auto *a = static_cast<const S*>(a_), *b = static_cast<const S*>(b_);
+    auto* r = static_cast<A*>(sum_);
+    int64_t i = 0;
+    for (; i + L <= n; i += L) store(r + i, fma(load(a + i), load(b + i), load(r + i)));
+    if (i < n) {
+      const int m = static_cast<int>(n - i);
+      store_n(r + i, fma(load_n(a + i, m), load_n(b + i, m), load_n(r + i, m)), m);
+    }
+  });
+}
+
+}  // namespace
+
+extern const ConvKernels kConvKernels;
+const ConvKernels kConvKernels = {
+    .pad_plane = pad_plane,
+    .gather = gather,
+    .widen = widen,
+    .pack_columns = pack_columns,
+    .add_value = add_value,
+    .depthwise = depthwise,
+    .depthwise_weight = depthwise_weight,
+    .multiply_add = multiply_add,
+    .product_add = product_add,
+    .narrow = narrow,
+};
+
+}  // namespace vesta::cpu::VESTA_ISA
