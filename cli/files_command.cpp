@@ -23,10 +23,12 @@ struct Content {
 void collect_values(const IValue& v, const std::string& name, Content* out) {
   const auto inner = [&](const std::string& key) { return name.empty() ? key : name + "." + key; };
   if (v.isGenericDict()) {
-    for (auto& [key, value] : v.toDict()) collect_values(value, inner(key.isString() ? key.toStringRef() : key.str()), out);
+    for (auto& [key, value] : v.toDict())
+      collect_values(value, inner(key.isString() ? key.toStringRef() : key.str()), out);
   } else if (v.isList() || v.isTuple()) {
     size_t i = 0;
-    for (auto& value : v.isList() ? v.toList() : v.toTuple()) collect_values(value, inner(std::to_string(i++)), out);
+    for (auto& value : v.isList() ? v.toList() : v.toTuple())
+      collect_values(value, inner(std::to_string(i++)), out);
   } else if (!v.isTensor()) {
     out->values.emplace_back(name.empty() ? "0" : name, v.str());
   }
@@ -37,7 +39,8 @@ bool has_ending(const std::string& path, const char* ending) { return path.ends_
 Content read_file(const std::string& path, bool check) {
   Content content;
   const MappedFile file(path);
-  const std::string_view start(reinterpret_cast<const char*>(file.bytes().data()), std::min<size_t>(file.bytes().size(), 16));
+  const std::string_view start(reinterpret_cast<const char*>(file.bytes().data()),
+                               std::min<size_t>(file.bytes().size(), 16));
   if (start.starts_with("\x93NUMPY")) {
     content.format = "npy";
     content.tensors.insert("0", load_npy(path));
@@ -96,8 +99,8 @@ int inspect(const std::string& path, bool json) {
   size_t widest = 4;
   for (auto& item : content.tensors) widest = std::max(widest, std::min<size_t>(item.key().size(), 60));
   for (auto& item : content.tensors)
-    std::printf("%-*s  %-10s  %-20s  %zu bytes\n", int(widest), printable(item.key()).c_str(), dtype_name(item->dtype()),
-                shape_text(*item).c_str(), item->nbytes());
+    std::printf("%-*s  %-10s  %-20s  %zu bytes\n", int(widest), printable(item.key()).c_str(),
+                dtype_name(item->dtype()), shape_text(*item).c_str(), item->nbytes());
   for (auto& [name, text] : content.values)
     std::printf("%-*s  = %s\n", int(widest), printable(name).c_str(), printable(text).c_str());
   std::printf("%s: %zu tensors, %llu elements, %llu bytes\n", content.format.c_str(), content.tensors.size(),
@@ -106,14 +109,15 @@ int inspect(const std::string& path, bool json) {
 }
 
 int convert(const std::string& from, const std::string& to, bool drop_values, bool compress) {
-  const bool npz = has_ending(to, ".npz"), npy = has_ending(to, ".npy"), safe = has_ending(to, ".safetensors"),
-             torch = has_ending(to, ".pt") || has_ending(to, ".pth");
+  const bool npz = has_ending(to, ".npz"), npy = has_ending(to, ".npy"),
+             safe = has_ending(to, ".safetensors"), torch = has_ending(to, ".pt") || has_ending(to, ".pth");
   VESTA_CHECK(npz || npy || safe || torch, "convert: the ending of '", to,
               "' is none of .safetensors, .npz, .npy, .pt and .pth");
   const Content content = read_file(from, true);
-  VESTA_CHECK(content.values.empty() || drop_values || content.format == "safetensors", "convert: '", from, "' holds ",
-              content.values.size(), " values that are no tensors, such as ", printable(content.values[0].first),
-              " = ", printable(content.values[0].second), "; --drop-values leaves them out");
+  VESTA_CHECK(content.values.empty() || drop_values || content.format == "safetensors", "convert: '", from,
+              "' holds ", content.values.size(), " values that are no tensors, such as ",
+              printable(content.values[0].first), " = ", printable(content.values[0].second),
+              "; --drop-values leaves them out");
   TensorMap map;
   for (auto& item : content.tensors) map.emplace(item.key(), *item);
   if (npz) {
@@ -138,8 +142,10 @@ int convert(const std::string& from, const std::string& to, bool drop_values, bo
 
 void add_files(CLI::App& app, Action& action) {
   auto path = std::make_shared<std::string>(), to = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false), drop = std::make_shared<bool>(false), compress = std::make_shared<bool>(false);
-  auto* show = app.add_subcommand("inspect", "List the tensors of a file (safetensors, npy, npz, PyTorch's pt)");
+  auto json = std::make_shared<bool>(false), drop = std::make_shared<bool>(false),
+       compress = std::make_shared<bool>(false);
+  auto* show =
+      app.add_subcommand("inspect", "List the tensors of a file (safetensors, npy, npz, PyTorch's pt)");
   show->add_option("file", *path, "The file")->required();
   show->add_flag("--json", *json, "One JSON object: format, tensors (name, dtype, shape, bytes), values");
   show->callback([&action, path, json] { action = [path, json] { return inspect(*path, *json); }; });

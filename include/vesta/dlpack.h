@@ -11,7 +11,15 @@ namespace vesta {
 namespace dlpack {
 
 enum DeviceCode : int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };
-enum TypeCode : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaque = 3, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 };
+enum TypeCode : uint8_t {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLOpaque = 3,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6
+};
 
 struct DLVersion {
   uint32_t major, minor;
@@ -50,9 +58,10 @@ struct DLManagedTensorVersioned {
 constexpr DLVersion kVersion = {1, 1};
 constexpr uint64_t kReadOnly = 1, kIsCopied = 2;
 
-static_assert(sizeof(void*) != 8 || (sizeof(DLTensor) == 48 && sizeof(DLManagedTensor) == 64 &&
-                                     sizeof(DLManagedTensorVersioned) == 80 &&
-                                     offsetof(DLTensor, byte_offset) == 40 && offsetof(DLTensor, shape) == 24),
+static_assert(sizeof(void*) != 8 ||
+                  (sizeof(DLTensor) == 48 && sizeof(DLManagedTensor) == 64 &&
+                   sizeof(DLManagedTensorVersioned) == 80 && offsetof(DLTensor, byte_offset) == 40 &&
+                   offsetof(DLTensor, shape) == 24),
               "the layout of DLPack");
 
 }  // namespace dlpack

@@ -53,27 +53,40 @@ struct GenericTuple {
 
 class IValue {
  public:
-  enum class Kind : uint8_t { None, Bool, Int, Double, Complex, String, DType, Device, Tensor, List, Tuple, Dict };
+  enum class Kind : uint8_t {
+    None,
+    Bool,
+    Int,
+    Double,
+    Complex,
+    String,
+    DType,
+    Device,
+    Tensor,
+    List,
+    Tuple,
+    Dict
+  };
 
   IValue() = default;
-  IValue(std::nullptr_t) {}  // NOLINT: implicit, here and below
+  IValue(std::nullptr_t) {}     // NOLINT: implicit, here and below
   IValue(bool v) : data_(v) {}  // NOLINT
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
-  IValue(T v) : data_(int64_t(v)) {}  // NOLINT
-  IValue(double v) : data_(v) {}  // NOLINT
-  IValue(std::complex<double> v) : data_(v) {}  // NOLINT
-  IValue(std::string v) : data_(std::move(v)) {}  // NOLINT
+  IValue(T v) : data_(int64_t(v)) {}                // NOLINT
+  IValue(double v) : data_(v) {}                    // NOLINT
+  IValue(std::complex<double> v) : data_(v) {}      // NOLINT
+  IValue(std::string v) : data_(std::move(v)) {}    // NOLINT
   IValue(const char* v) : data_(std::string(v)) {}  // NOLINT
-  IValue(DType v) : data_(v) {}  // NOLINT
-  IValue(Device v) : data_(v) {}  // NOLINT
-  IValue(Tensor v) {  // NOLINT: an undefined tensor is None
+  IValue(DType v) : data_(v) {}                     // NOLINT
+  IValue(Device v) : data_(v) {}                    // NOLINT
+  IValue(Tensor v) {                                // NOLINT: an undefined tensor is None
     if (v.defined()) data_ = std::move(v);
   }
-  IValue(GenericList v) : data_(std::move(v)) {}  // NOLINT
+  IValue(GenericList v) : data_(std::move(v)) {}   // NOLINT
   IValue(GenericTuple v) : data_(std::move(v)) {}  // NOLINT
-  IValue(GenericDict v) : data_(std::move(v)) {}  // NOLINT
-  IValue(const std::vector<Tensor>& v);  // NOLINT
-  IValue(const std::vector<int64_t>& v);  // NOLINT
+  IValue(GenericDict v) : data_(std::move(v)) {}   // NOLINT
+  IValue(const std::vector<Tensor>& v);            // NOLINT
+  IValue(const std::vector<int64_t>& v);           // NOLINT
   static IValue list(std::initializer_list<IValue> v) { return GenericList(v); }
   static IValue tuple(std::initializer_list<IValue> v) { return GenericTuple{v}; }
 
@@ -121,8 +134,8 @@ class IValue {
   friend size_t hash_key(const IValue& key);
   template <class T>
   const T& get(Kind wanted) const;
-  std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string, DType, Device, Tensor,
-               GenericList, GenericTuple, GenericDict>
+  std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string, DType, Device,
+               Tensor, GenericList, GenericTuple, GenericDict>
       data_;
 };
 

@@ -35,6 +35,7 @@ IValue pickle_load(const std::vector<char>& data);
 
 // The tensors in nested dicts, lists and tuples by dotted name ("model.0.weight"), in their order; other values are left
 // out, and named in `others` where given. A tensor alone has the name "0". ValueError: a name that appears twice.
-OrderedDict<std::string, Tensor> named_tensors(const IValue& value, std::vector<std::string>* others = nullptr);
+OrderedDict<std::string, Tensor> named_tensors(const IValue& value,
+                                               std::vector<std::string>* others = nullptr);
 
 }  // namespace vesta

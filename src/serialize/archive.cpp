@@ -76,7 +76,9 @@ void OutputArchive::write(const std::string& key, const IValue& value) {
   VESTA_CHECK(values_.insert(key, value), "OutputArchive: the key ", shown(key), " is written twice");
 }
 void OutputArchive::write(const std::string& key, const Tensor& tensor, bool) { write(key, IValue(tensor)); }
-void OutputArchive::write(const std::string& key, const OutputArchive& nested) { write(key, IValue(nested.values_)); }
+void OutputArchive::write(const std::string& key, const OutputArchive& nested) {
+  write(key, IValue(nested.values_));
+}
 
 void OutputArchive::save_to(const std::string& path) const { save_torch(path, values_); }
 void OutputArchive::save_to(std::ostream& stream) const {
@@ -97,7 +99,8 @@ void InputArchive::load_from(std::istream& stream, Device device) {
   check_device(device);
   std::string content;
   char buffer[1 << 16];
-  while (stream.read(buffer, sizeof buffer), stream.gcount() > 0) content.append(buffer, size_t(stream.gcount()));
+  while (stream.read(buffer, sizeof buffer), stream.gcount() > 0)
+    content.append(buffer, size_t(stream.gcount()));
   VESTA_CHECK_AS(IoError, !stream.bad(), "load: the stream cannot be read");
   load_from(content.data(), content.size());
 }
@@ -112,7 +115,8 @@ void InputArchive::load_from(const std::function<size_t(uint64_t, void*, size_t)
   check_device(device);
   const ByteRegion region = allocate_region(size());
   const size_t got = region.size() ? read(0, region.data(), region.size()) : 0;
-  VESTA_CHECK_AS(IoError, got == region.size(), "load: the reader function gave ", got, " of ", region.size(), " bytes");
+  VESTA_CHECK_AS(IoError, got == region.size(), "load: the reader function gave ", got, " of ", region.size(),
+                 " bytes");
   set_root(read_torch_file(region, "load from a function", true));
 }
 
@@ -206,7 +210,8 @@ InputArchive& operator>>(InputArchive& archive, IValue& value) {
 }
 InputArchive& operator>>(InputArchive& archive, std::vector<Tensor>& tensors) {
   Tensor next;
-  for (size_t i = 0; archive.try_read(std::to_string(i), next); ++i) tensors.push_back(std::exchange(next, {}));
+  for (size_t i = 0; archive.try_read(std::to_string(i), next); ++i)
+    tensors.push_back(std::exchange(next, {}));
   return archive;
 }
 InputArchive& operator>>(InputArchive& archive, OrderedDict<std::string, Tensor>& dict) {

@@ -21,11 +21,11 @@ struct TypeRow {
   DType dtype;
   uint8_t code, bits;
 };
-constexpr TypeRow kTypes[] = {{kBool, kDLBool, 8},           {kUInt8, kDLUInt, 8},      {kInt8, kDLInt, 8},
-                              {kInt16, kDLInt, 16},          {kInt32, kDLInt, 32},      {kInt64, kDLInt, 64},
-                              {kFloat16, kDLFloat, 16},      {kBFloat16, kDLBfloat, 16}, {kFloat32, kDLFloat, 32},
-                              {kFloat64, kDLFloat, 64},      {kComplex64, kDLComplex, 64},
-                              {kComplex128, kDLComplex, 128}};
+constexpr TypeRow kTypes[] = {
+    {kBool, kDLBool, 8},      {kUInt8, kDLUInt, 8},         {kInt8, kDLInt, 8},
+    {kInt16, kDLInt, 16},     {kInt32, kDLInt, 32},         {kInt64, kDLInt, 64},
+    {kFloat16, kDLFloat, 16}, {kBFloat16, kDLBfloat, 16},   {kFloat32, kDLFloat, 32},
+    {kFloat64, kDLFloat, 64}, {kComplex64, kDLComplex, 64}, {kComplex128, kDLComplex, 128}};
 
 // What an exported struct keeps alive; the struct lies inside, so one deletion frees all.
 template <class Managed>
@@ -41,8 +41,9 @@ Exported<Managed>* export_tensor(const Tensor& tensor) {
   VESTA_CHECK(tensor.defined(), "to_dlpack: the tensor is undefined");
   VESTA_CHECK(tensor.is_cpu() && (tensor.impl()->bits & TensorImpl::kHasData),
               "to_dlpack: expected a tensor with data on the CPU, got one on ", tensor.device().str());
-  VESTA_CHECK(!tensor.is_conj() && !tensor.is_neg(),
-              "to_dlpack: the tensor is lazily conjugated or negated; call resolve_conj() or resolve_neg() first");
+  VESTA_CHECK(
+      !tensor.is_conj() && !tensor.is_neg(),
+      "to_dlpack: the tensor is lazily conjugated or negated; call resolve_conj() or resolve_neg() first");
   auto out = std::make_unique<Exported<Managed>>();
   out->tensor = tensor.detach();
   out->sizes = tensor.sizes().vec();
@@ -50,7 +51,8 @@ Exported<Managed>* export_tensor(const Tensor& tensor) {
   // Consumers may compare strides with C order, where those of single elements do not matter.
   for (size_t d = 0; d < out->sizes.size(); ++d)
     if (out->sizes[d] == 1) out->strides[d] = 1;
-  const auto* row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](auto& r) { return r.dtype == tensor.dtype(); });
+  const auto* row =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](auto& r) { return r.dtype == tensor.dtype(); });
   VESTA_CHECK_AS(NotImplementedError, row != std::end(kTypes), "to_dlpack: no type of DLPack is ",
                  dtype_name(tensor.dtype()));
   DLTensor& t = out->managed.dl_tensor;
@@ -74,14 +76,16 @@ struct Described {
 
 Described describe(const DLTensor& t) {
   VESTA_CHECK_AS(NotImplementedError, t.device.device_type == kDLCPU,
-                 "from_dlpack: expected a tensor on the CPU (device type 1), got device type ", t.device.device_type);
-  VESTA_CHECK(t.ndim >= 0 && t.ndim <= kMaxDims, "from_dlpack: expected 0 to ", kMaxDims, " dims, got ", t.ndim);
+                 "from_dlpack: expected a tensor on the CPU (device type 1), got device type ",
+                 t.device.device_type);
+  VESTA_CHECK(t.ndim >= 0 && t.ndim <= kMaxDims, "from_dlpack: expected 0 to ", kMaxDims, " dims, got ",
+              t.ndim);
   VESTA_CHECK(t.shape || t.ndim == 0, "from_dlpack: the shape is null");
   const auto* row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](auto& r) {
     return r.code == t.dtype.code && r.bits == t.dtype.bits && t.dtype.lanes == 1;
   });
-  VESTA_CHECK_AS(NotImplementedError, row != std::end(kTypes), "from_dlpack: type code ", int(t.dtype.code), " of ",
-                 int(t.dtype.bits), " bits and ", t.dtype.lanes, " lanes is not supported");
+  VESTA_CHECK_AS(NotImplementedError, row != std::end(kTypes), "from_dlpack: type code ", int(t.dtype.code),
+                 " of ", int(t.dtype.bits), " bits and ", t.dtype.lanes, " lanes is not supported");
   Described d{row->dtype, {}, {}, nullptr, false};
   const int64_t width = int64_t(element_size(d.dtype));
   int64_t total = width, numel = 1;
@@ -184,8 +188,8 @@ DLManagedTensor* to_dlpack_unversioned(const Tensor& tensor) {
 Tensor from_dlpack(DLManagedTensorVersioned* managed) {
   VESTA_CHECK(managed, "from_dlpack: the struct is null");
   // Beyond the version nothing may be read of another major version.
-  VESTA_CHECK(managed->version.major == kVersion.major, "from_dlpack: expected DLPack ", kVersion.major, ".x, got ",
-              managed->version.major, ".", managed->version.minor);
+  VESTA_CHECK(managed->version.major == kVersion.major, "from_dlpack: expected DLPack ", kVersion.major,
+              ".x, got ", managed->version.major, ".", managed->version.minor);
   return import_tensor(managed, managed->flags & kReadOnly);
 }
 Tensor from_dlpack(DLManagedTensor* managed) {

@@ -15,7 +15,10 @@ bool is_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto lead = uint8_t(text[i++]);
     if (lead < 0x80) continue;
-    const int more = lead >= 0xc2 && lead < 0xe0 ? 1 : (lead & 0xf0) == 0xe0 ? 2 : lead >= 0xf0 && lead < 0xf5 ? 3 : 0;
+    const int more = lead >= 0xc2 && lead < 0xe0   ? 1
+                     : (lead & 0xf0) == 0xe0       ? 2
+                     : lead >= 0xf0 && lead < 0xf5 ? 3
+                                                   : 0;
     if (more == 0 || text.size() - i < size_t(more)) return false;
     // The second byte's range shuts out overlong forms, surrogates and what lies above U+10FFFF.
     const auto second = uint8_t(text[i]);

@@ -13,7 +13,9 @@ namespace {
 constexpr const char* kKindNames[] = {"None",  "bool",   "int",    "double", "complex", "string",
                                       "dtype", "device", "tensor", "list",   "tuple",   "dict"};
 
-size_t mix(size_t seed, size_t value) { return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2)); }
+size_t mix(size_t seed, size_t value) {
+  return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
+}
 }  // namespace
 
 // Keys are compared as kinds and values, so 1, 1.0 and True are three keys here, one in Python.

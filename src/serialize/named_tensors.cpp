@@ -16,12 +16,14 @@ void collect(const IValue& v, const std::string& name, OrderedDict<std::string, 
       break;
     }
     case IValue::Kind::Dict:
-      for (auto& [key, value] : v.toDict()) collect(value, inner(key.isString() ? key.toStringRef() : key.str()), out, others);
+      for (auto& [key, value] : v.toDict())
+        collect(value, inner(key.isString() ? key.toStringRef() : key.str()), out, others);
       break;
     case IValue::Kind::List:
     case IValue::Kind::Tuple: {
       size_t i = 0;
-      for (auto& value : v.isList() ? v.toList() : v.toTuple()) collect(value, inner(std::to_string(i++)), out, others);
+      for (auto& value : v.isList() ? v.toList() : v.toTuple())
+        collect(value, inner(std::to_string(i++)), out, others);
       break;
     }
     default:

@@ -48,8 +48,9 @@ void save_npz(const std::string& path, const std::map<std::string, Tensor>& tens
   size_t i = 0;
   for (auto& item : tensors) {
     const NpyContent& c = contents[i++];
-    zip.add(item.first + std::string(kSuffix), c.header, c.elements.nbytes() ? c.elements.data_ptr() : nullptr,
-            c.elements.nbytes(), compressed ? ZipWriter::Method::Deflated : ZipWriter::Method::Stored);
+    zip.add(item.first + std::string(kSuffix), c.header,
+            c.elements.nbytes() ? c.elements.data_ptr() : nullptr, c.elements.nbytes(),
+            compressed ? ZipWriter::Method::Deflated : ZipWriter::Method::Stored);
   }
   zip.finish();
   file.commit();

@@ -9,7 +9,8 @@
 #include "serialize/format_error.h"
 #include "vesta/ops.h"
 
-static_assert(std::endian::native == std::endian::little, "the byte order of .npy types is given for little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "the byte order of .npy types is given for little-endian");
 
 namespace vesta {
 namespace {
@@ -19,9 +20,10 @@ struct DTypeText {
   size_t width;
   DType dtype;
 };
-constexpr DTypeText kDTypes[] = {{'b', 1, kBool},    {'u', 1, kUInt8},   {'i', 1, kInt8},      {'i', 2, kInt16},
-                                 {'i', 4, kInt32},   {'i', 8, kInt64},   {'f', 2, kFloat16},   {'f', 4, kFloat32},
-                                 {'f', 8, kFloat64}, {'c', 8, kComplex64}, {'c', 16, kComplex128}};
+constexpr DTypeText kDTypes[] = {{'b', 1, kBool},      {'u', 1, kUInt8},      {'i', 1, kInt8},
+                                 {'i', 2, kInt16},     {'i', 4, kInt32},      {'i', 8, kInt64},
+                                 {'f', 2, kFloat16},   {'f', 4, kFloat32},    {'f', 8, kFloat64},
+                                 {'c', 8, kComplex64}, {'c', 16, kComplex128}};
 constexpr std::string_view kMagic = "\x93NUMPY";
 
 // Types of NumPy that Vesta has not got, in words.
@@ -60,7 +62,10 @@ class LiteralReader {
     while (!take('}')) {
       const std::string key = quoted();
       expect(':');
-      bool* had = key == "descr" ? &has_descr : key == "fortran_order" ? &has_order : key == "shape" ? &has_shape : nullptr;
+      bool* had = key == "descr"           ? &has_descr
+                  : key == "fortran_order" ? &has_order
+                  : key == "shape"         ? &has_shape
+                                           : nullptr;
       VESTA_FORMAT_CHECK(had, "the header has an unknown key ", shown(key));
       VESTA_FORMAT_CHECK(!*had, "the header has the key ", shown(key), " twice");
       *had = true;
@@ -82,7 +87,8 @@ class LiteralReader {
 
  private:
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
       ++at_;
   }
   bool take(char c) {
@@ -98,10 +104,11 @@ class LiteralReader {
   std::string quoted() {
     skip_space();
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
-    VESTA_FORMAT_CHECK(quote == '\'' || quote == '"', "expected quoted text at byte ", at_, " of the header, got ",
-                       shown(text_.substr(at_, 20)));
+    VESTA_FORMAT_CHECK(quote == '\'' || quote == '"', "expected quoted text at byte ", at_,
+                       " of the header, got ", shown(text_.substr(at_, 20)));
     const size_t end = text_.find(quote, at_ + 1);
-    VESTA_FORMAT_CHECK(end != std::string_view::npos, "the text at byte ", at_, " of the header does not end");
+    VESTA_FORMAT_CHECK(end != std::string_view::npos, "the text at byte ", at_,
+                       " of the header does not end");
     std::string text(text_.substr(at_ + 1, end - at_ - 1));
     VESTA_FORMAT_CHECK(text.find('\\') == std::string::npos, "did not expect escapes in ", shown(text));
     at_ = end + 1;
@@ -146,7 +153,8 @@ class LiteralReader {
     bool comma = true;
     while (!take(')')) {
       VESTA_FORMAT_CHECK(comma, "expected ',' at byte ", at_, " of the header");
-      VESTA_FORMAT_CHECK(header->sizes.size() < kMaxNpyDims, "the array has more than ", kMaxNpyDims, " dims");
+      VESTA_FORMAT_CHECK(header->sizes.size() < kMaxNpyDims, "the array has more than ", kMaxNpyDims,
+                         " dims");
       header->sizes.push_back(whole_number());
       comma = take(',');
     }
@@ -188,8 +196,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& w
   VESTA_FORMAT_CHECK(file.size() >= 10 && std::memcmp(file.data(), kMagic.data(), kMagic.size()) == 0,
                      "the data do not start with the magic text of .npy");
   const unsigned major = unsigned(file[6]), minor = unsigned(file[7]);
-  VESTA_CHECK_AS(NotImplementedError, major >= 1 && major <= 3 && minor == 0, where, ": format version ", major, ".",
-                 minor, " is not supported, expected 1.0, 2.0 or 3.0");
+  VESTA_CHECK_AS(NotImplementedError, major >= 1 && major <= 3 && minor == 0, where, ": format version ",
+                 major, ".", minor, " is not supported, expected 1.0, 2.0 or 3.0");
   const size_t length_bytes = major == 1 ? 2 : 4, start = 8 + length_bytes;
   VESTA_FORMAT_CHECK(file.size() >= start, "the data end inside the header");
   uint64_t length = 0;
@@ -208,13 +216,16 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& w
   bool empty = false;
   for (int64_t n : header.sizes) {
     empty |= n == 0;
-    VESTA_FORMAT_CHECK(!__builtin_mul_overflow(bytes, uint64_t(n ? n : 1), &bytes) && bytes <= uint64_t(INT64_MAX),
-                       "the array's sizes do not fit into 63 bits");
+    VESTA_FORMAT_CHECK(
+        !__builtin_mul_overflow(bytes, uint64_t(n ? n : 1), &bytes) && bytes <= uint64_t(INT64_MAX),
+        "the array's sizes do not fit into 63 bits");
   }
   header.bytes = empty ? 0 : bytes;
   const uint64_t rest = file.size() - header.begin;
-  VESTA_FORMAT_CHECK(header.bytes <= rest, "the array needs ", header.bytes, " bytes, but only ", rest, " follow");
-  VESTA_FORMAT_CHECK(header.bytes == rest, rest - header.bytes, " bytes follow the array; one array is expected");
+  VESTA_FORMAT_CHECK(header.bytes <= rest, "the array needs ", header.bytes, " bytes, but only ", rest,
+                     " follow");
+  VESTA_FORMAT_CHECK(header.bytes == rest, rest - header.bytes,
+                     " bytes follow the array; one array is expected");
   return header;
 }
 
@@ -245,8 +256,8 @@ Tensor npy_tensor(const ByteRegion& file, const std::string& where) {
   ByteRegion elements = file.slice(size_t(header.begin), size_t(header.bytes));
   if (header.dtype == kBool) {
     const size_t bad = find_bad_bool(elements.data(), elements.size());
-    VESTA_FORMAT_CHECK(bad == elements.size(), "element ", bad, " of the bool array is ", int(elements.data()[bad]),
-                       ", expected 0 or 1");
+    VESTA_FORMAT_CHECK(bad == elements.size(), "element ", bad, " of the bool array is ",
+                       int(elements.data()[bad]), ", expected 0 or 1");
   }
   if (header.swapped) {
     elements = copy_region(elements.data(), elements.size());
@@ -260,10 +271,11 @@ Tensor npy_tensor(const ByteRegion& file, const std::string& where) {
 
 NpyContent npy_content(const Tensor& tensor, const std::string& where) {
   VESTA_CHECK(tensor.defined(), where, ": the tensor is undefined");
-  VESTA_CHECK(tensor.is_cpu(), where, ": the tensor has no data on the CPU but is on ", tensor.device().str());
+  VESTA_CHECK(tensor.is_cpu(), where, ": the tensor has no data on the CPU but is on ",
+              tensor.device().str());
   Tensor t = tensor.detach().resolve_conj().resolve_neg();
-  const bool fortran =
-      !t.is_contiguous() && t.is_non_overlapping_and_dense() && t.strides() == IntArrayRef(fortran_strides(t.sizes()));
+  const bool fortran = !t.is_contiguous() && t.is_non_overlapping_and_dense() &&
+                       t.strides() == IntArrayRef(fortran_strides(t.sizes()));
   if (!fortran) t = t.contiguous();
   return {print_npy_header(t.dtype(), fortran, t.sizes(), where), std::move(t)};
 }

@@ -35,16 +35,30 @@ enum class PickleGlobal : uint8_t {
   ScriptedObject,  // a class of TorchScript (module __torch__): attributes only
 };
 
-enum class PickleKind : uint8_t { None, Bool, Int, Double, Text, Bytes, List, Tuple, Dict, Global, Call, Object, Reference };
+enum class PickleKind : uint8_t {
+  None,
+  Bool,
+  Int,
+  Double,
+  Text,
+  Bytes,
+  List,
+  Tuple,
+  Dict,
+  Global,
+  Call,
+  Object,
+  Reference
+};
 
 using PickleId = uint32_t;  // of a node
 
 // 16 bytes, so that a byte of pickle never costs more than a few dozen bytes of memory.
 struct PickleNode {
   PickleKind kind = PickleKind::None;
-  PickleGlobal global{};            // Global, Call, Object
-  DType dtype = DType::Undefined;   // Global: a DTypeName, or a Storage (Undefined: untyped)
-  uint32_t items = 0;               // index into PickleGraph::items: List, Tuple, Dict; Call: the argument tuple
+  PickleGlobal global{};           // Global, Call, Object
+  DType dtype = DType::Undefined;  // Global: a DTypeName, or a Storage (Undefined: untyped)
+  uint32_t items = 0;  // index into PickleGraph::items: List, Tuple, Dict; Call: the argument tuple
   union {
     int64_t integer = 0;  // Bool, Int; Text, Bytes: index into PickleGraph::texts
     double number;        // Double
@@ -91,8 +105,8 @@ class PickleWriter {
   void get(uint32_t id);
   std::string finish() { return std::move(out_ += '.'); }
 
-  static constexpr char kMark = '(', kTuple = 't', kEmptyTuple = ')', kTuple1 = '\x85', kEmptyList = ']', kAppends = 'e',
-                        kEmptyDict = '}', kSetItems = 'u', kReduce = 'R', kReference = 'Q';
+  static constexpr char kMark = '(', kTuple = 't', kEmptyTuple = ')', kTuple1 = '\x85', kEmptyList = ']',
+                        kAppends = 'e', kEmptyDict = '}', kSetItems = 'u', kReduce = 'R', kReference = 'Q';
 
  private:
   std::string out_;

@@ -12,19 +12,37 @@ struct StorageName {
   DType type;
 };
 // A type that Vesta has not got keeps DType::Undefined: refused by name when a tensor of it is met.
-constexpr StorageName kStorages[] = {
-    {"FloatStorage", "float32", kFloat32},     {"DoubleStorage", "float64", kFloat64},
-    {"HalfStorage", "float16", kFloat16},      {"BFloat16Storage", "bfloat16", kBFloat16},
-    {"LongStorage", "int64", kInt64},          {"IntStorage", "int32", kInt32},
-    {"ShortStorage", "int16", kInt16},         {"CharStorage", "int8", kInt8},
-    {"ByteStorage", "uint8", kUInt8},          {"BoolStorage", "bool", kBool},
-    {"ComplexFloatStorage", "complex64", kComplex64}, {"ComplexDoubleStorage", "complex128", kComplex128}};
+constexpr StorageName kStorages[] = {{"FloatStorage", "float32", kFloat32},
+                                     {"DoubleStorage", "float64", kFloat64},
+                                     {"HalfStorage", "float16", kFloat16},
+                                     {"BFloat16Storage", "bfloat16", kBFloat16},
+                                     {"LongStorage", "int64", kInt64},
+                                     {"IntStorage", "int32", kInt32},
+                                     {"ShortStorage", "int16", kInt16},
+                                     {"CharStorage", "int8", kInt8},
+                                     {"ByteStorage", "uint8", kUInt8},
+                                     {"BoolStorage", "bool", kBool},
+                                     {"ComplexFloatStorage", "complex64", kComplex64},
+                                     {"ComplexDoubleStorage", "complex128", kComplex128}};
 
 // Types of PyTorch that Vesta has not got: told apart from names that are refused for safety.
-constexpr std::string_view kOtherTypes[] = {
-    "uint16",          "uint32",          "uint64",          "complex32",        "float8_e4m3fn", "float8_e5m2",
-    "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",  "float4_e2m1fn_x2", "qint8",         "quint8",
-    "qint32",          "QInt8Storage",    "QUInt8Storage",   "QInt32Storage",    "ComplexHalfStorage"};
+constexpr std::string_view kOtherTypes[] = {"uint16",
+                                            "uint32",
+                                            "uint64",
+                                            "complex32",
+                                            "float8_e4m3fn",
+                                            "float8_e5m2",
+                                            "float8_e4m3fnuz",
+                                            "float8_e5m2fnuz",
+                                            "float8_e8m0fnu",
+                                            "float4_e2m1fn_x2",
+                                            "qint8",
+                                            "quint8",
+                                            "qint32",
+                                            "QInt8Storage",
+                                            "QUInt8Storage",
+                                            "QInt32Storage",
+                                            "ComplexHalfStorage"};
 
 struct KnownGlobal {
   std::string_view module, name;
@@ -80,8 +98,8 @@ class Machine {
     switch (op) {
       case 0x80: {  // PROTO
         const unsigned version = uint8_t(take(1)[0]);
-        VESTA_CHECK_AS(NotImplementedError, version >= 2 && version <= 5, where, ": pickle protocol ", version,
-                       " is not supported, expected 2 to 5");
+        VESTA_CHECK_AS(NotImplementedError, version >= 2 && version <= 5, where, ": pickle protocol ",
+                       version, " is not supported, expected 2 to 5");
         return true;
       }
       case 0x95:  // FRAME: only a hint
@@ -224,7 +242,7 @@ class Machine {
         push_global(graph_.text_of(module), graph_.text_of(name));
         return true;
       }
-      case 'R':  // REDUCE: a call
+      case 'R':     // REDUCE: a call
       case 0x81: {  // NEWOBJ: the constructor of a class
         const PickleId argument = pop(), callee = pop();
         VESTA_FORMAT_CHECK(kind(callee) == PickleKind::Global && kind(argument) == PickleKind::Tuple,
@@ -260,15 +278,15 @@ class Machine {
         get(fixed<uint32_t>());
         return true;
       default:
-        throw NotImplementedError(detail::message(where, ": the pickle opcode ", unsigned(op), " at byte ", op_at_,
-                                                  " is not accepted in a checkpoint"));
+        throw NotImplementedError(detail::message(where, ": the pickle opcode ", unsigned(op), " at byte ",
+                                                  op_at_, " is not accepted in a checkpoint"));
     }
   }
 
   std::string_view take(uint64_t count) {
     VESTA_FORMAT_CHECK(count <= data_.size() - at_, "the pickle ends ",
-                       cut_ ? "beyond the accepted length" : "too early", " (", count, " bytes wanted at byte ", at_,
-                       " of ", data_.size(), ")");
+                       cut_ ? "beyond the accepted length" : "too early", " (", count,
+                       " bytes wanted at byte ", at_, " of ", data_.size(), ")");
     at_ += size_t(count);
     return data_.substr(at_ - size_t(count), size_t(count));
   }
@@ -298,7 +316,8 @@ class Machine {
   }
   void push_text(PickleKind kind, uint64_t length) {
     const std::string_view text = take(length);
-    VESTA_FORMAT_CHECK(kind == PickleKind::Bytes || is_utf8(text), "the text at byte ", op_at_, " is not UTF-8");
+    VESTA_FORMAT_CHECK(kind == PickleKind::Bytes || is_utf8(text), "the text at byte ", op_at_,
+                       " is not UTF-8");
     push_integer(kind, int64_t(graph_.texts.size()));
     graph_.texts.push_back(text);
   }
@@ -311,8 +330,8 @@ class Machine {
   }
   PickleKind kind(PickleId id) const { return graph_.nodes[id].kind; }
   PickleId pop() {
-    VESTA_FORMAT_CHECK(stack_.size() > (marks_.empty() ? 0 : marks_.back()), "the pickle takes a value at byte ", op_at_,
-                       " that is not there");
+    VESTA_FORMAT_CHECK(stack_.size() > (marks_.empty() ? 0 : marks_.back()),
+                       "the pickle takes a value at byte ", op_at_, " that is not there");
     const PickleId top = stack_.back();
     stack_.pop_back();
     return top;
@@ -338,14 +357,16 @@ class Machine {
   }
   void get(uint32_t id) {
     const auto it = memo_.find(id);
-    VESTA_FORMAT_CHECK(it != memo_.end(), "the pickle refers to a value at byte ", op_at_, " that is not there");
+    VESTA_FORMAT_CHECK(it != memo_.end(), "the pickle refers to a value at byte ", op_at_,
+                       " that is not there");
     stack_.push_back(it->second);
   }
 
   // Little-endian two's complement.
   void long_integer(size_t length) {
     const std::string_view bytes = take(length);
-    VESTA_FORMAT_CHECK(length <= 8, "an integer of ", length, " bytes at byte ", op_at_, " does not fit into 64 bits");
+    VESTA_FORMAT_CHECK(length <= 8, "an integer of ", length, " bytes at byte ", op_at_,
+                       " does not fit into 64 bits");
     uint64_t value = 0;
     for (size_t i = 0; i < length; ++i) value |= uint64_t(uint8_t(bytes[i])) << (8 * i);
     if (length && length < 8 && uint8_t(bytes[length - 1]) & 0x80) value |= ~uint64_t{0} << (8 * length);
@@ -364,8 +385,8 @@ class Machine {
           return;
         }
       for (auto other : kOtherTypes)
-        VESTA_CHECK_AS(NotImplementedError, name != other, where, ": the checkpoint holds tensors of type ", other,
-                       ", which is not supported");
+        VESTA_CHECK_AS(NotImplementedError, name != other, where, ": the checkpoint holds tensors of type ",
+                       other, ", which is not supported");
       if (name == "UntypedStorage" && module != "torch.cuda") {
         node.global = PickleGlobal::Storage;
         push(node);
@@ -383,7 +404,8 @@ class Machine {
         push(node);
         return;
       }
-    throw NotImplementedError(detail::message(where, ": the checkpoint asks for ", shown(std::string(module) + "." + std::string(name)),
+    throw NotImplementedError(detail::message(where, ": the checkpoint asks for ",
+                                              shown(std::string(module) + "." + std::string(name)),
                                               ", which is not on the list of names that may be loaded"));
   }
 
@@ -403,7 +425,8 @@ class Machine {
             items.insert(items.end(), graph_.items_of(pair).begin(), graph_.items_of(pair).end());
           }
         else
-          VESTA_FORMAT_CHECK(arguments.empty(), "a dict at byte ", op_at_, " has arguments that are not accepted");
+          VESTA_FORMAT_CHECK(arguments.empty(), "a dict at byte ", op_at_,
+                             " has arguments that are not accepted");
         push_items(PickleKind::Dict, std::move(items));
         return;
       }
@@ -430,13 +453,15 @@ class Machine {
     stack_.push_back(object);
     PickleNode& node = graph_.nodes[object];
     if (node.kind == PickleKind::Object) {
-      VESTA_FORMAT_CHECK(kind(state) == PickleKind::Dict, "the state of an object at byte ", op_at_, " is not a dict");
+      VESTA_FORMAT_CHECK(kind(state) == PickleKind::Dict, "the state of an object at byte ", op_at_,
+                         " is not a dict");
       VESTA_FORMAT_CHECK(node.argument == kNoPickle, "an object at byte ", op_at_, " gets its state twice");
       node.argument = state;
       return;
     }
     // Attributes of a dict, as state dicts have (_metadata), are not part of the value.
-    VESTA_FORMAT_CHECK(node.kind == PickleKind::Dict, "attributes at byte ", op_at_, " are not for a dict or an object");
+    VESTA_FORMAT_CHECK(node.kind == PickleKind::Dict, "attributes at byte ", op_at_,
+                       " are not for a dict or an object");
   }
 
   std::string_view data_;

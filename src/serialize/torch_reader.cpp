@@ -42,7 +42,8 @@ IValue read_torch_zip(const ByteRegion& file, const std::string& where, bool che
   for (auto& e : zip.entries()) {
     const size_t slash = e.name.find('/');
     if (slash == std::string::npos || e.name.substr(slash + 1) != kPickleName) continue;
-    VESTA_FORMAT_CHECK(!pickle, "the archive has two checkpoints, ", shown(pickle->name), " and ", shown(e.name));
+    VESTA_FORMAT_CHECK(!pickle, "the archive has two checkpoints, ", shown(pickle->name), " and ",
+                       shown(e.name));
     pickle = &e;
   }
   VESTA_FORMAT_CHECK(pickle, "the zip archive is no PyTorch checkpoint (it has no FOLDER/data.pkl)");
@@ -57,8 +58,9 @@ IValue read_torch_zip(const ByteRegion& file, const std::string& where, bool che
 IValue read_torch_file(const ByteRegion& file, const std::string& where, bool check_crc) {
   if (is_torch_stream(file)) return read_torch_stream(file, where);
   const std::string_view text = file.text();
-  VESTA_CHECK_AS(NotImplementedError, text.size() < 262 || text.substr(257, 5) != "ustar", where,
-                 ": the tar format of PyTorch before 0.2 is not supported; load and save the file with a newer PyTorch");
+  VESTA_CHECK_AS(
+      NotImplementedError, text.size() < 262 || text.substr(257, 5) != "ustar", where,
+      ": the tar format of PyTorch before 0.2 is not supported; load and save the file with a newer PyTorch");
   VESTA_FORMAT_CHECK(text.starts_with("PK") || text.substr(0, 2) != "\x80\x02",
                      "a pickle that is no PyTorch checkpoint (it lacks the magic number)");
   return read_torch_zip(file, where, check_crc);

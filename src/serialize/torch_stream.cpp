@@ -34,7 +34,9 @@ std::unordered_map<std::string, size_t> widths(const PickleGraph& graph) {
   for (auto& node : graph.nodes) {
     if (node.kind != PickleKind::Reference) continue;
     const auto& r = graph.items_of(node.argument);
-    if (r.size() < 3 || graph.nodes[r[1]].kind != PickleKind::Global || graph.nodes[r[2]].kind != PickleKind::Text) continue;
+    if (r.size() < 3 || graph.nodes[r[1]].kind != PickleKind::Global ||
+        graph.nodes[r[2]].kind != PickleKind::Text)
+      continue;
     const DType dtype = graph.nodes[r[1]].dtype;
     out.emplace(std::string(graph.text_of(r[2])), dtype == DType::Undefined ? 1 : element_size(dtype));
   }
@@ -54,8 +56,8 @@ IValue read_torch_stream(const ByteRegion& file, const std::string& where) {
   };
   const PickleGraph protocol = next();
   const PickleNode& version = protocol.nodes[protocol.root];
-  VESTA_CHECK_AS(NotImplementedError, version.kind == PickleKind::Int && version.integer == kStreamProtocol, where,
-                 ": the stream's protocol is not 1001");
+  VESTA_CHECK_AS(NotImplementedError, version.kind == PickleKind::Int && version.integer == kStreamProtocol,
+                 where, ": the stream's protocol is not 1001");
   const PickleGraph system = next();
   bool little = true;
   if (system.nodes[system.root].kind == PickleKind::Dict) {
@@ -67,7 +69,8 @@ IValue read_torch_stream(const ByteRegion& file, const std::string& where) {
   VESTA_CHECK_AS(NotImplementedError, little, where, ": a big-endian stream is not supported");
   const PickleGraph value = next();
   const PickleGraph keys = next();
-  VESTA_FORMAT_CHECK(keys.nodes[keys.root].kind == PickleKind::List, "the stream's storage keys are not a list");
+  VESTA_FORMAT_CHECK(keys.nodes[keys.root].kind == PickleKind::List,
+                     "the stream's storage keys are not a list");
 
   const auto width_of = widths(value);
   StreamStorages storages(where);

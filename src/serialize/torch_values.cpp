@@ -17,7 +17,10 @@ constexpr size_t kMaxTorchDims = 64;
 class Converter {
  public:
   Converter(const PickleGraph& graph, TorchStorages& storages, const std::string& where_)
-      : graph_(graph), storages_(storages), where(where_), budget_(std::max(kMaxValues, 4 * graph.nodes.size())) {}
+      : graph_(graph),
+        storages_(storages),
+        where(where_),
+        budget_(std::max(kMaxValues, 4 * graph.nodes.size())) {}
 
   IValue value(PickleId id) {
     VESTA_FORMAT_CHECK(++depth_ <= kMaxTorchDepth, "values lie in each other more than ", kMaxTorchDepth,
@@ -53,7 +56,8 @@ class Converter {
       case PickleKind::Object:
         return node.argument == kNoPickle ? IValue(GenericDict()) : value(node.argument);
       case PickleKind::Global:
-        VESTA_FORMAT_CHECK(node.global == PickleGlobal::DTypeName, "a Python name stands where a value is expected");
+        VESTA_FORMAT_CHECK(node.global == PickleGlobal::DTypeName,
+                           "a Python name stands where a value is expected");
         return node.dtype;
       case PickleKind::Reference:
         VESTA_CHECK_AS(NotImplementedError, false, where, ": a storage outside of a tensor is not supported");
@@ -75,8 +79,8 @@ class Converter {
     const Items& items = graph_.items_of(id);
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
       IValue key = value(items[i]);
-      VESTA_FORMAT_CHECK(!key.isTensor() && !key.isList() && !key.isGenericDict() && !key.isComplexDouble(), "a ",
-                         key.tagKind(), " is the key of a dict");
+      VESTA_FORMAT_CHECK(!key.isTensor() && !key.isList() && !key.isGenericDict() && !key.isComplexDouble(),
+                         "a ", key.tagKind(), " is the key of a dict");
       out.insert_or_assign(std::move(key), value(items[i + 1]));
     }
     return out;
@@ -111,7 +115,8 @@ class Converter {
         VESTA_FORMAT_CHECK(arguments.size() == 2, "a complex number without two parts");
         return std::complex<double>(number(arguments[0]), number(arguments[1]));
       case PickleGlobal::TypedList:
-        VESTA_FORMAT_CHECK(arguments.size() == 1 && is(arguments[0], PickleKind::List), "a typed list without its list");
+        VESTA_FORMAT_CHECK(arguments.size() == 1 && is(arguments[0], PickleKind::List),
+                           "a typed list without its list");
         return value(arguments[0]);
       case PickleGlobal::TypeTag:
         VESTA_FORMAT_CHECK(arguments.size() == 2, "a typed value without its type");
@@ -164,7 +169,8 @@ class Converter {
   }
 
   Tensor tensor(PickleGlobal how, const Items& arguments) {
-    VESTA_FORMAT_CHECK(++depth_ <= kMaxTorchDepth, "tensors lie in each other more than ", kMaxTorchDepth, " deep");
+    VESTA_FORMAT_CHECK(++depth_ <= kMaxTorchDepth, "tensors lie in each other more than ", kMaxTorchDepth,
+                       " deep");
     Tensor t = build_tensor(how, arguments);
     --depth_;
     return t;
@@ -183,8 +189,8 @@ class Converter {
       }
       case PickleGlobal::RebuildParameter:
       case PickleGlobal::RebuildParameterWithState: {  // (tensor, requires_grad, hooks[, attributes])
-        VESTA_FORMAT_CHECK(a.size() == (how == PickleGlobal::RebuildParameter ? 3u : 4u), "a parameter with ", a.size(),
-                           " arguments");
+        VESTA_FORMAT_CHECK(a.size() == (how == PickleGlobal::RebuildParameter ? 3u : 4u), "a parameter with ",
+                           a.size(), " arguments");
         const IValue data = value(a[0]);
         VESTA_FORMAT_CHECK(data.isTensor(), "a parameter is made of a ", data.tagKind());
         Tensor t = data.toTensor().detach();
@@ -197,7 +203,8 @@ class Converter {
       case PickleGlobal::RebuildTensorV2:    // ... requires_grad, hooks[, metadata]
       case PickleGlobal::RebuildTensorV3: {  // ... requires_grad, hooks, dtype[, metadata]
         const size_t least = how == PickleGlobal::RebuildTensorV2 ? 6 : 7;
-        VESTA_FORMAT_CHECK(a.size() == least || a.size() == least + 1, "a tensor with ", a.size(), " arguments");
+        VESTA_FORMAT_CHECK(a.size() == least || a.size() == least + 1, "a tensor with ", a.size(),
+                           " arguments");
         DType dtype = DType::Undefined;
         if (least == 7) {
           const PickleNode& name = graph_.nodes[a[6]];
@@ -206,9 +213,10 @@ class Converter {
           dtype = name.dtype;
         }
         Tensor t = view(a, dtype);
-        VESTA_CHECK_AS(NotImplementedError, is(a[5], PickleKind::None) ||
-                           (is(a[5], PickleKind::Dict) && graph_.items_of(a[5]).empty()),
-                       where, ": a tensor with backward hooks is not supported");
+        VESTA_CHECK_AS(
+            NotImplementedError,
+            is(a[5], PickleKind::None) || (is(a[5], PickleKind::Dict) && graph_.items_of(a[5]).empty()),
+            where, ": a tensor with backward hooks is not supported");
         if (a.size() > least && !is(a[least], PickleKind::None)) set_metadata(t, a[least]);
         set_requires_grad(t, boolean(a[4], "requires_grad"));
         return t;
@@ -241,7 +249,8 @@ class Converter {
   }
 
   std::vector<int64_t> whole_numbers(PickleId id, const char* what) const {
-    VESTA_FORMAT_CHECK(is(id, PickleKind::Tuple) || is(id, PickleKind::Call), "the ", what, " of a tensor is not a tuple");
+    VESTA_FORMAT_CHECK(is(id, PickleKind::Tuple) || is(id, PickleKind::Call), "the ", what,
+                       " of a tensor is not a tuple");
     if (is(id, PickleKind::Call)) {  // torch.Size((2, 3))
       const PickleNode& node = graph_.nodes[id];
       VESTA_FORMAT_CHECK(node.global == PickleGlobal::Size && graph_.items_of(node.argument).size() == 1 &&
@@ -250,8 +259,8 @@ class Converter {
       id = graph_.items_of(node.argument)[0];
     }
     const Items& items = graph_.items_of(id);
-    VESTA_FORMAT_CHECK(items.size() <= kMaxTorchDims, "a tensor has ", items.size(), " dims, at most ", kMaxTorchDims,
-                       " are supported");
+    VESTA_FORMAT_CHECK(items.size() <= kMaxTorchDims, "a tensor has ", items.size(), " dims, at most ",
+                       kMaxTorchDims, " are supported");
     std::vector<int64_t> out;
     for (PickleId item : items) {
       out.push_back(integer(item, what));
@@ -264,8 +273,9 @@ class Converter {
   Tensor view(const Items& a, DType dtype) {
     VESTA_FORMAT_CHECK(is(a[0], PickleKind::Reference), "a tensor has no storage");
     const Items& r = graph_.items_of(graph_.nodes[a[0]].argument);
-    VESTA_FORMAT_CHECK((r.size() == 5 || (r.size() == 6 && is(r[5], PickleKind::None))) && is(r[0], PickleKind::Text) &&
-                           graph_.text_of(r[0]) == "storage" && is(r[1], PickleKind::Global) &&
+    VESTA_FORMAT_CHECK((r.size() == 5 || (r.size() == 6 && is(r[5], PickleKind::None))) &&
+                           is(r[0], PickleKind::Text) && graph_.text_of(r[0]) == "storage" &&
+                           is(r[1], PickleKind::Global) &&
                            graph_.nodes[r[1]].global == PickleGlobal::Storage && is(r[2], PickleKind::Text) &&
                            is(r[4], PickleKind::Int),
                        "a storage is not given as ('storage', class, key, device, size)");
@@ -277,13 +287,14 @@ class Converter {
     const uint64_t bytes = uint64_t(storage.bytes.numel()), width = element_size(dtype);
     const uint64_t storage_width = storage_type == DType::Undefined ? 1 : element_size(storage_type);
     const int64_t claimed = graph_.nodes[r[4]].integer;
-    VESTA_FORMAT_CHECK(claimed >= 0 && uint64_t(claimed) <= bytes / storage_width, "storage ", shown(key), " claims ",
-                       claimed, " elements of ", storage_width, " bytes, but has ", bytes, " bytes");
+    VESTA_FORMAT_CHECK(claimed >= 0 && uint64_t(claimed) <= bytes / storage_width, "storage ", shown(key),
+                       " claims ", claimed, " elements of ", storage_width, " bytes, but has ", bytes,
+                       " bytes");
 
     const int64_t offset = integer(a[1], "offset");
     const auto sizes = whole_numbers(a[2], "size"), strides = whole_numbers(a[3], "stride");
-    VESTA_FORMAT_CHECK(sizes.size() == strides.size(), "a tensor has ", sizes.size(), " sizes and ", strides.size(),
-                       " strides");
+    VESTA_FORMAT_CHECK(sizes.size() == strides.size(), "a tensor has ", sizes.size(), " sizes and ",
+                       strides.size(), " strides");
     // Sizes beside a zero count too: strides are made of them.
     int64_t total = int64_t(width), last = offset;
     bool empty = false, fits = offset >= 0;
@@ -324,8 +335,8 @@ class Converter {
     }
     if (dtype == kBool && !storage.bools_checked) {
       const size_t bad = find_bad_bool(data, bytes);
-      VESTA_FORMAT_CHECK(bad == bytes, "element ", bad, " of bool storage ", shown(key), " is ", int(data[bad]),
-                         ", expected 0 or 1");
+      VESTA_FORMAT_CHECK(bad == bytes, "element ", bad, " of bool storage ", shown(key), " is ",
+                         int(data[bad]), ", expected 0 or 1");
       storage.bools_checked = true;
     }
   }

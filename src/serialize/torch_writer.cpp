@@ -131,7 +131,8 @@ class Writer {
     group.several |= !same_view(group.first, plain);
     if (plain.numel()) {
       uint64_t last = uint64_t(plain.storage_offset());
-      for (size_t d = 0; d < size_t(plain.dim()); ++d) last += uint64_t((plain.sizes()[d] - 1) * plain.strides()[d]);
+      for (size_t d = 0; d < size_t(plain.dim()); ++d)
+        last += uint64_t((plain.sizes()[d] - 1) * plain.strides()[d]);
       group.begin = std::min(group.begin, uint64_t(plain.storage_offset()) * plain.element_size());
       group.end = std::max(group.end, (last + 1) * plain.element_size());
     }
@@ -148,10 +149,12 @@ class Writer {
       const auto* base = static_cast<const std::byte*>(group.first.impl()->storage->data);
       const int64_t count = int64_t((group.end - group.begin) / element_size(group.dtype));
       group.elements = from_blob(
-          const_cast<std::byte*>(base) + group.begin, {count}, [keep = group.first](void*) {}, TensorOptions(group.dtype));
+          const_cast<std::byte*>(base) + group.begin, {count}, [keep = group.first](void*) {},
+          TensorOptions(group.dtype));
     } else if (group.first.is_non_overlapping_and_dense()) {
       group.elements = from_blob(
-          group.first.data_ptr(), {group.first.numel()}, [keep = group.first](void*) {}, TensorOptions(group.dtype));
+          group.first.data_ptr(), {group.first.numel()}, [keep = group.first](void*) {},
+          TensorOptions(group.dtype));
     } else {
       group.elements = group.first.contiguous();
       group.begin = UINT64_MAX;  // its view is replaced by a contiguous one
@@ -175,8 +178,8 @@ class Writer {
     pickle_.op(PickleWriter::kReference);
     const bool packed = group.begin == UINT64_MAX;
     const bool nothing = p.tensor.numel() == 0;
-    pickle_.integer(packed || nothing ? 0
-                                      : p.tensor.storage_offset() - int64_t(group.begin / element_size(group.dtype)));
+    pickle_.integer(
+        packed || nothing ? 0 : p.tensor.storage_offset() - int64_t(group.begin / element_size(group.dtype)));
     whole_numbers(p.tensor.sizes());
     whole_numbers(packed ? group.elements.strides() : p.tensor.strides());
     pickle_.boolean(p.requires_grad);

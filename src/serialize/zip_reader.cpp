@@ -46,7 +46,9 @@ bool read_zip64_field(const std::byte* extra, size_t bytes, uint64_t* size, uint
   return false;
 }
 
-std::string_view text_at(const std::byte* p, size_t bytes) { return {reinterpret_cast<const char*>(p), bytes}; }
+std::string_view text_at(const std::byte* p, size_t bytes) {
+  return {reinterpret_cast<const char*>(p), bytes};
+}
 
 }  // namespace
 
@@ -76,8 +78,9 @@ void ZipReader::read_directory() {
   uint64_t directory_end = end;
   if (end >= kLocator64Bytes && get32(data + end - kLocator64Bytes) == kLocator64Magic) {
     const uint64_t locator = end - kLocator64Bytes, end64 = get64(data + locator + 8);
-    VESTA_FORMAT_CHECK(end64 <= locator && locator - end64 >= kEnd64Bytes && get32(data + end64) == kEnd64Magic,
-                       "the zip64 end record is not at byte ", end64);
+    VESTA_FORMAT_CHECK(
+        end64 <= locator && locator - end64 >= kEnd64Bytes && get32(data + end64) == kEnd64Magic,
+        "the zip64 end record is not at byte ", end64);
     disk = get32(data + end64 + 16);
     first_disk = get32(data + end64 + 20);
     count = get64(data + end64 + 32);
@@ -89,7 +92,8 @@ void ZipReader::read_directory() {
                  ": a zip archive in several parts is not supported");
   VESTA_FORMAT_CHECK(begin <= directory_end && bytes <= directory_end - begin, "the directory (", bytes,
                      " bytes at ", begin, ") is not inside the file");
-  VESTA_FORMAT_CHECK(count <= bytes / kEntryBytes, "the directory claims ", count, " entries in ", bytes, " bytes");
+  VESTA_FORMAT_CHECK(count <= bytes / kEntryBytes, "the directory claims ", count, " entries in ", bytes,
+                     " bytes");
   uint64_t position = begin;
   entries_.reserve(size_t(count));
   while (entries_.size() < count) read_entry(&position, begin + bytes);
@@ -98,11 +102,11 @@ void ZipReader::read_directory() {
 
   std::vector<const ZipEntry*> by_place;
   for (auto& e : entries_) {
-    VESTA_FORMAT_CHECK(e.begin + e.compressed <= begin, "entry ", shown(e.name), " reaches into the directory");
+    VESTA_FORMAT_CHECK(e.begin + e.compressed <= begin, "entry ", shown(e.name),
+                       " reaches into the directory");
     by_place.push_back(&e);
   }
-  std::sort(by_place.begin(), by_place.end(),
-            [](auto* a, auto* b) { return a->header < b->header; });
+  std::sort(by_place.begin(), by_place.end(), [](auto* a, auto* b) { return a->header < b->header; });
   uint64_t place = 0;
   for (auto* e : by_place) {
     VESTA_FORMAT_CHECK(e->header >= place, "entry ", shown(e->name), " overlaps another");
@@ -121,9 +125,10 @@ void ZipReader::read_entry(uint64_t* position, uint64_t end) {
                      "the directory ends inside an entry");
   ZipEntry e;
   e.name = text_at(p + kEntryBytes, name_bytes);
-  VESTA_FORMAT_CHECK(e.name.find('\0') == std::string::npos, "an entry's name holds a zero byte: ", shown(e.name));
-  VESTA_CHECK_AS(NotImplementedError, !(flags & (kEncrypted | kMaskedHeaders)), where, ": entry ", shown(e.name),
-                 " is encrypted, which is not supported");
+  VESTA_FORMAT_CHECK(e.name.find('\0') == std::string::npos,
+                     "an entry's name holds a zero byte: ", shown(e.name));
+  VESTA_CHECK_AS(NotImplementedError, !(flags & (kEncrypted | kMaskedHeaders)), where, ": entry ",
+                 shown(e.name), " is encrypted, which is not supported");
   VESTA_CHECK_AS(NotImplementedError, method == 0 || method == 8, where, ": entry ", shown(e.name),
                  " has compression method ", method, ", expected 0 (stored) or 8 (deflated)");
   e.deflated = method == 8;
@@ -132,17 +137,19 @@ void ZipReader::read_entry(uint64_t* position, uint64_t end) {
   e.size = get32(p + 24);
   e.header = get32(p + 42);
   VESTA_FORMAT_CHECK(
-      read_zip64_field(p + kEntryBytes + name_bytes, extra_bytes, &e.size, &e.compressed, &e.header), "entry ",
-      shown(e.name), " lacks its 64-bit sizes");
-  VESTA_FORMAT_CHECK(e.deflated || e.size == e.compressed, "stored entry ", shown(e.name), " has ", e.compressed,
-                     " bytes but claims ", e.size);
+      read_zip64_field(p + kEntryBytes + name_bytes, extra_bytes, &e.size, &e.compressed, &e.header),
+      "entry ", shown(e.name), " lacks its 64-bit sizes");
+  VESTA_FORMAT_CHECK(e.deflated || e.size == e.compressed, "stored entry ", shown(e.name), " has ",
+                     e.compressed, " bytes but claims ", e.size);
   VESTA_FORMAT_CHECK(e.compressed <= file_.size(), "entry ", shown(e.name), " claims ", e.compressed,
                      " bytes, the file has ", file_.size());
-  VESTA_FORMAT_CHECK(e.size <= e.compressed * kMaxInflation + kInflationStart, "entry ", shown(e.name), " claims ",
-                     e.size, " bytes, more than its ", e.compressed, " compressed bytes can give");
+  VESTA_FORMAT_CHECK(e.size <= e.compressed * kMaxInflation + kInflationStart, "entry ", shown(e.name),
+                     " claims ", e.size, " bytes, more than its ", e.compressed,
+                     " compressed bytes can give");
   locate_data(e, *position);
   *position += kEntryBytes + name_bytes + extra_bytes + comment_bytes;
-  VESTA_FORMAT_CHECK(index_.emplace(e.name, entries_.size()).second, "entry ", shown(e.name), " appears twice");
+  VESTA_FORMAT_CHECK(index_.emplace(e.name, entries_.size()).second, "entry ", shown(e.name),
+                     " appears twice");
   entries_.push_back(std::move(e));
 }
 
@@ -150,16 +157,16 @@ void ZipReader::read_entry(uint64_t* position, uint64_t end) {
 void ZipReader::locate_data(ZipEntry& e, uint64_t end) const {
   const std::string& where = where_;
   const uint64_t local = e.header;
-  VESTA_FORMAT_CHECK(local <= end && end - local >= kLocalBytes, "entry ", shown(e.name), " is said to be at byte ",
-                     local, ", outside the file");
+  VESTA_FORMAT_CHECK(local <= end && end - local >= kLocalBytes, "entry ", shown(e.name),
+                     " is said to be at byte ", local, ", outside the file");
   const std::byte* p = file_.data() + local;
   VESTA_FORMAT_CHECK(get32(p) == kLocalMagic, "no entry is at byte ", local, ", where ", shown(e.name),
                      " should be");
   const uint64_t name_bytes = get16(p + 26), extra_bytes = get16(p + 28);
   VESTA_FORMAT_CHECK(end - local - kLocalBytes >= name_bytes + extra_bytes, "the file ends inside entry ",
                      shown(e.name));
-  VESTA_FORMAT_CHECK(text_at(p + kLocalBytes, name_bytes) == e.name, "entry ", shown(e.name), " calls itself ",
-                     shown(text_at(p + kLocalBytes, name_bytes)));
+  VESTA_FORMAT_CHECK(text_at(p + kLocalBytes, name_bytes) == e.name, "entry ", shown(e.name),
+                     " calls itself ", shown(text_at(p + kLocalBytes, name_bytes)));
   VESTA_FORMAT_CHECK((get16(p + 8) == 8) == e.deflated, "entry ", shown(e.name),
                      " differs from the directory in its method");
   e.begin = local + kLocalBytes + name_bytes + extra_bytes;
@@ -192,13 +199,13 @@ ByteRegion ZipReader::read(const ZipEntry& e, bool check) const {
     }
     inflateEnd(&stream);
     VESTA_CHECK_AS(OutOfMemory, status != Z_MEM_ERROR, where, ": no memory to inflate entry ", shown(e.name));
-    VESTA_FORMAT_CHECK(status == Z_STREAM_END && out == e.size && in == e.compressed, "the compressed data of entry ",
-                       shown(e.name), " are damaged");
+    VESTA_FORMAT_CHECK(status == Z_STREAM_END && out == e.size && in == e.compressed,
+                       "the compressed data of entry ", shown(e.name), " are damaged");
     content = std::move(inflated);
   }
   if (check) {
-    const uint32_t crc = uint32_t(crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(content.data()),
-                                          content.size()));
+    const uint32_t crc = uint32_t(
+        crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(content.data()), content.size()));
     VESTA_FORMAT_CHECK(crc == e.crc, "the checksum of entry ", shown(e.name), " does not match its content");
   }
   return content;

@@ -16,7 +16,8 @@ namespace vesta {
 namespace {
 
 struct NetImpl : nn::Module {
-  NetImpl() : first(register_module("first", nn::Linear(3, 5))), last(register_module("last", nn::Linear(5, 2))) {
+  NetImpl()
+      : first(register_module("first", nn::Linear(3, 5))), last(register_module("last", nn::Linear(5, 2))) {
     register_buffer("count", zeros({}, TensorOptions(kInt64)));
     register_buffer("scratch", zeros({2}), false);
   }
@@ -96,7 +97,8 @@ TEST_F(Archives, AModuleIsReadBackAndItsFileIsAStateDict) {
   Net other;
   const Tensor weight = other->first->weight;
   load(other, path("net.pt"));
-  for (auto& item : net->state_dict()) EXPECT_TRUE(same_elements(*item, other->state_dict()[item.key()])) << item.key();
+  for (auto& item : net->state_dict())
+    EXPECT_TRUE(same_elements(*item, other->state_dict()[item.key()])) << item.key();
   EXPECT_TRUE(weight.is_same(other->first->weight));
   nn::Linear wrong(3, 4);
   const std::string text = message_as<ValueError>([&] { load(wrong, path("net.pt")); });
@@ -109,8 +111,10 @@ TEST_F(Archives, AModuleOfNestedObjectsIsRead) {
   Net net;
   GenericDict first{{"training", true}, {"weight", net->first->weight}, {"bias", net->first->bias}};
   GenericDict last{{"weight", net->last->weight}, {"bias", net->last->bias}, {"hook", nullptr}};
-  save_torch(path("net.pt"),
-             GenericDict{{"training", true}, {"count", zeros({}, TensorOptions(kInt64))}, {"first", first}, {"last", last}});
+  save_torch(
+      path("net.pt"),
+      GenericDict{
+          {"training", true}, {"count", zeros({}, TensorOptions(kInt64))}, {"first", first}, {"last", last}});
   Net other;
   load(other, path("net.pt"));
   EXPECT_TRUE(same_elements(other->last->weight, net->last->weight));
@@ -141,12 +145,17 @@ TEST_F(Archives, TheStateOfAPythonOptimiserIsRead) {
   // The value of torch.optim.Adam(...).state_dict() after one step, written by torch.save.
   const Tensor average = full({2}, 0.5), square = full({2}, 0.25);
   const GenericDict slots{{"step", full({}, 1.0)}, {"exp_avg", average}, {"exp_avg_sq", square}};
-  const GenericDict group{{"lr", 0.003},      {"betas", IValue::tuple({0.8, 0.9})},
-                          {"eps", 1e-7},      {"weight_decay", 0},
-                          {"amsgrad", false}, {"maximize", false},
-                          {"foreach", nullptr}, {"capturable", false},
+  const GenericDict group{{"lr", 0.003},
+                          {"betas", IValue::tuple({0.8, 0.9})},
+                          {"eps", 1e-7},
+                          {"weight_decay", 0},
+                          {"amsgrad", false},
+                          {"maximize", false},
+                          {"foreach", nullptr},
+                          {"capturable", false},
                           {"params", IValue::list({0, 1})}};
-  save_torch(path("adam.pt"), GenericDict{{"state", GenericDict{{1, slots}}}, {"param_groups", IValue::list({group})}});
+  save_torch(path("adam.pt"),
+             GenericDict{{"state", GenericDict{{1, slots}}}, {"param_groups", IValue::list({group})}});
   const Tensor a = ones({3}).requires_grad_(), b = ones({2}).requires_grad_();
   optim::Adam adam({a, b}, optim::AdamOptions(1.0));
   load(adam, path("adam.pt"));
@@ -238,7 +247,8 @@ TEST_F(Archives, AFullDiskAndABrokenStreamAreReported) {
               }),
               "gave 1 of 10 bytes");
   EXPECT_SAYS(message_as<IoError>([&] { save(ones({2}), path("none/a.pt")); }), "No such file or directory");
-  EXPECT_SAYS(message_as<NotImplementedError>([&] { load(t, path("x"), Device("cuda")); }), "expected the CPU");
+  EXPECT_SAYS(message_as<NotImplementedError>([&] { load(t, path("x"), Device("cuda")); }),
+              "expected the CPU");
 }
 
 }  // namespace

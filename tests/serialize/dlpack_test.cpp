@@ -34,8 +34,8 @@ TEST(DLPack, EveryTypeAndStrideGoesOutAndComesBackSharingItsElements) {
   for (DType dtype : kAllTypes) {
     SampleGen gen(dtype, 9);
     const Tensor base = gen.t({4, 6});
-    for (const Tensor& t : {base, base.t(), base.slice(1, 1, 6, 2), base.select(0, 1), gen.t({}), gen.t({0, 3}), gen.t({1, 5}),
-                            base.slice(0, 0, 1).expand({3, 6})}) {
+    for (const Tensor& t : {base, base.t(), base.slice(1, 1, 6, 2), base.select(0, 1), gen.t({}),
+                            gen.t({0, 3}), gen.t({1, 5}), base.slice(0, 0, 1).expand({3, 6})}) {
       const Tensor versioned = from_dlpack(to_dlpack(t)), old = from_dlpack(to_dlpack_unversioned(t));
       for (auto& back : {versioned, old}) {
         EXPECT_TRUE(same_elements(t, back)) << dtype_name(dtype);
@@ -182,7 +182,8 @@ TEST(DLPack, WhatCannotBeGivenIsRefused) {
   SampleGen gen(kComplex64, 2);
   EXPECT_SAYS(message_as<ValueError>([&] { to_dlpack(gen.t({2}).conj()); }), "resolve_conj");
   EXPECT_SAYS(message_as<ValueError>([] { to_dlpack(Tensor()); }), "undefined");
-  EXPECT_SAYS(message_as<ValueError>([] { to_dlpack(empty({2}, Device(DeviceType::Meta))); }), "expected a tensor with data");
+  EXPECT_SAYS(message_as<ValueError>([] { to_dlpack(empty({2}, Device(DeviceType::Meta))); }),
+              "expected a tensor with data");
   const Tensor leaf = ones({2}).requires_grad_();
   EXPECT_FALSE(from_dlpack(to_dlpack(leaf)).requires_grad());
 }

@@ -92,9 +92,10 @@ class Mutator {
           file.insert(at, file.substr(below(file.size()), 1 + below(16)));
           break;
         case 5: {
-          static constexpr uint64_t kExtreme[] = {0,          1,          0x7f,       0x80,           0xff,
-                                                  0x7fff,     0xffff,     0x7fffffff, 0x80000000,     0xffffffff,
-                                                  1ull << 40, 1ull << 62, INT64_MAX,  uint64_t(INT64_MIN), UINT64_MAX};
+          static constexpr uint64_t kExtreme[] = {
+              0,          1,          0x7f,       0x80,       0xff,       0x7fff,    0xffff,
+              0x7fffffff, 0x80000000, 0xffffffff, 1ull << 40, 1ull << 62, INT64_MAX, uint64_t(INT64_MIN),
+              UINT64_MAX};
           const uint64_t value = kExtreme[below(std::size(kExtreme))];
           const size_t width = size_t{1} << below(4);
           std::memcpy(file.data() + at, &value, std::min(width, file.size() - at));

@@ -59,18 +59,20 @@ std::string npy_file(uint64_t seed) {
 IValue nested(uint64_t seed) {
   SampleGen f(kFloat32, seed), z(kComplex64, seed), b(kBool, seed);
   const Tensor base = f.t({4, 5});
-  return GenericDict{{"a", base},
-                     {"b", base.t()},
-                     {"c", base.select(0, 2)},
-                     {"z", z.t({3}).conj()},
-                     {"m", b.t({3, 2})},
-                     {"e", f.t({0, 3})},
-                     {"leaf", f.t({2}).requires_grad_()},
-                     {"n", IValue::list({1, -2.5, "text", true, nullptr, int64_t{1} << 40, kInt64, Device("cpu")})},
-                     {"t", IValue::tuple({base, std::complex<double>(1, 2), GenericDict{{7, "seven"}}})}};
+  return GenericDict{
+      {"a", base},
+      {"b", base.t()},
+      {"c", base.select(0, 2)},
+      {"z", z.t({3}).conj()},
+      {"m", b.t({3, 2})},
+      {"e", f.t({0, 3})},
+      {"leaf", f.t({2}).requires_grad_()},
+      {"n", IValue::list({1, -2.5, "text", true, nullptr, int64_t{1} << 40, kInt64, Device("cpu")})},
+      {"t", IValue::tuple({base, std::complex<double>(1, 2), GenericDict{{7, "seven"}}})}};
 }
 
-std::string zip_of(const std::vector<std::pair<std::string, std::string>>& entries, ZipWriter::Method method) {
+std::string zip_of(const std::vector<std::pair<std::string, std::string>>& entries,
+                   ZipWriter::Method method) {
   MemorySink<std::string> sink;
   ZipWriter zip(sink);
   for (auto& [name, content] : entries) zip.add(name, content.data(), content.size(), method);
@@ -79,9 +81,8 @@ std::string zip_of(const std::vector<std::pair<std::string, std::string>>& entri
 }
 
 void fuzz_npy(int mutations, uint64_t seed) {
-  const Outcome o = run(npy_file(seed), mutations, seed, [](const std::string& file) {
-    return touch(npy_tensor(region_of(file), "npy"));
-  });
+  const Outcome o = run(npy_file(seed), mutations, seed,
+                        [](const std::string& file) { return touch(npy_tensor(region_of(file), "npy")); });
   EXPECT_GT(o.accepted, 0) << "edits of elements leave a right file";
 }
 
@@ -116,8 +117,7 @@ void fuzz_pickle(int mutations, uint64_t seed) {
   const std::string pickle = entries[0].second;
   const Outcome o = run(pickle, mutations, seed, [&](const std::string& mutant) {
     entries[0].second = mutant;
-    return touch_all(
-        read_torch_file(region_of(zip_of(entries, ZipWriter::Method::Stored)), "pickle", true));
+    return touch_all(read_torch_file(region_of(zip_of(entries, ZipWriter::Method::Stored)), "pickle", true));
   });
   EXPECT_GT(o.accepted, 0) << "edits of numbers leave a right file";
 }
@@ -133,17 +133,16 @@ void fuzz_checkpoint(int mutations, uint64_t seed) {
 void fuzz_stream(int mutations, uint64_t seed) {
   const auto text = [](const std::string& t) { return raw("X") + char(t.size()) + raw("\0\0\0") + t; };
   const auto tensor = [&](const std::string& key, const std::string& sizes, const std::string& strides) {
-    return "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + "ctorch\nFloatStorage\n" + text(key) + text("cpu") +
-           raw("K\x06NtQK\x00") + sizes + strides + "\x89" + "ccollections\nOrderedDict\n)RtR";
+    return "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + "ctorch\nFloatStorage\n" + text(key) +
+           text("cpu") + raw("K\x06NtQK\x00") + sizes + strides + "\x89" + "ccollections\nOrderedDict\n)RtR";
   };
   std::string good = raw("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.");
   good += "\x80\x02}" + text("little_endian") + "\x88s.\x80\x02";
-  good += tensor("a", raw("K\x02K\x03\x86"), raw("K\x03K\x01\x86")) + tensor("b", raw("K\x06\x85"), raw("K\x01\x85")) +
-          "\x86.\x80\x02](" + text("a") + text("b") + "e.";
+  good += tensor("a", raw("K\x02K\x03\x86"), raw("K\x03K\x01\x86")) +
+          tensor("b", raw("K\x06\x85"), raw("K\x01\x85")) + "\x86.\x80\x02](" + text("a") + text("b") + "e.";
   for (int i = 0; i < 2; ++i) good += raw("\x06\0\0\0\0\0\0\0") + std::string(24, char(i + 1));
-  run(good, mutations, seed, [](const std::string& file) {
-    return touch_all(read_torch_file(region_of(file), "stream", true));
-  });
+  run(good, mutations, seed,
+      [](const std::string& file) { return touch_all(read_torch_file(region_of(file), "stream", true)); });
 }
 
 TEST(FileFuzz, MutatedNpyFilesAreReadOrRefused) { fuzz_npy(20000, 1); }
@@ -161,7 +160,8 @@ TEST(NightlyFileFuzz, AMillionMutantsAreReadOrRefused) {
 
 // 2 MB of opcodes that make a value each cost a bounded number of bytes a value, and no recursion.
 TEST(FileFuzz, PicklesOfNothingButValuesOrMarksAreRefusedCheaply) {
-  for (const std::string& op : {std::string("]"), std::string("}"), std::string("N"), std::string("("), raw("K\1\x85")}) {
+  for (const std::string& op :
+       {std::string("]"), std::string("}"), std::string("N"), std::string("("), raw("K\1\x85")}) {
     std::string pickle = "\x80\x02";
     while (pickle.size() < (2 << 20)) pickle += op;
     const std::string file = zip_of({{"m/data.pkl", pickle}}, ZipWriter::Method::Deflated);
@@ -170,7 +170,9 @@ TEST(FileFuzz, PicklesOfNothingButValuesOrMarksAreRefusedCheaply) {
   std::string nest = "\x80\x02N";
   nest.append(2 << 20, '\x85');
   nest += '.';
-  EXPECT_THROW(read_torch_file(region_of(zip_of({{"m/data.pkl", nest}}, ZipWriter::Method::Deflated)), "x", true), IoError);
+  EXPECT_THROW(
+      read_torch_file(region_of(zip_of({{"m/data.pkl", nest}}, ZipWriter::Method::Deflated)), "x", true),
+      IoError);
 }
 
 }  // namespace

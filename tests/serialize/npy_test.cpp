@@ -36,9 +36,17 @@ TEST_F(NpyFiles, EveryTypeShapeAndStrideIsReadBackBitForBit) {
   for (DType dtype : kNumpyTypes) {
     SampleGen gen(dtype, seed);
     const Tensor base = gen.t({4, 6, 5});
-    const Tensor cases[] = {gen.t({}),       gen.t({1}),   gen.t({7}),        gen.t({0}),
-                            gen.t({3, 0, 2}), base,        base.permute({2, 1, 0}), base.permute({1, 0, 2}),
-                            base.slice(1, 1, 6, 2), base.select(0, 2), base.slice(0, 0, 1).expand({3, 6, 5})};
+    const Tensor cases[] = {gen.t({}),
+                            gen.t({1}),
+                            gen.t({7}),
+                            gen.t({0}),
+                            gen.t({3, 0, 2}),
+                            base,
+                            base.permute({2, 1, 0}),
+                            base.permute({1, 0, 2}),
+                            base.slice(1, 1, 6, 2),
+                            base.select(0, 2),
+                            base.slice(0, 0, 1).expand({3, 6, 5})};
     for (const Tensor& t : cases) {
       save_npy(path("a.npy"), t);
       const Tensor back = load_npy(path("a.npy"));
@@ -62,10 +70,12 @@ TEST_F(NpyFiles, TheWriterGivesTheBytesThatNumPyGives) {
 }
 
 TEST_F(NpyFiles, BothByteOrdersAndEveryVersionGiveTheSameNumbers) {
-  const std::string big = raw("\x3f\xc0\x00\x00\xc0\x00\x00\x00"), little = raw("\x00\x00\xc0\x3f\x00\x00\x00\xc0");
+  const std::string big = raw("\x3f\xc0\x00\x00\xc0\x00\x00\x00"),
+                    little = raw("\x00\x00\xc0\x3f\x00\x00\x00\xc0");
   for (int version : {1, 2, 3})
-    for (auto& file : {npy(described(">f4", "(2,)"), big, version), npy(described("<f4", "(2,)"), little, version),
-                       npy(described("=f4", "(2,)"), little, version)}) {
+    for (auto& file :
+         {npy(described(">f4", "(2,)"), big, version), npy(described("<f4", "(2,)"), little, version),
+          npy(described("=f4", "(2,)"), little, version)}) {
       const Tensor t = parse(file);
       EXPECT_EQ(t.data_ptr<float>()[0], 1.5f);
       EXPECT_EQ(t.data_ptr<float>()[1], -2.0f);
@@ -86,8 +96,12 @@ TEST_F(NpyFiles, FortranOrderBecomesStrides) {
 }
 
 TEST_F(NpyFiles, HeadersAsOtherProgramsWriteThemAreRead) {
-  EXPECT_EQ(parse(npy("{\"shape\":(2L,),\"fortran_order\":False,\"descr\":\"|b1\"}", raw("\0\1"))).numel(), 2);
-  EXPECT_EQ(parse(npy(" { 'descr' : '<i8' ,\n'fortran_order' : True , 'shape' : ( ) } ", std::string(8, '\1'))).dim(), 0);
+  EXPECT_EQ(parse(npy("{\"shape\":(2L,),\"fortran_order\":False,\"descr\":\"|b1\"}", raw("\0\1"))).numel(),
+            2);
+  EXPECT_EQ(
+      parse(npy(" { 'descr' : '<i8' ,\n'fortran_order' : True , 'shape' : ( ) } ", std::string(8, '\1')))
+          .dim(),
+      0);
   EXPECT_EQ(parse(npy(described("<f8", "(0, 3)"), "")).size(1), 3);
 }
 
@@ -114,15 +128,19 @@ TEST_F(NpyFiles, WhatEitherSideHasNotGotIsRefusedByName) {
   EXPECT_SAYS(refused("|S5"), "text");
   EXPECT_SAYS(refused("<M8[D]"), "dates");
   EXPECT_SAYS(refused("|V2"), "raw bytes");
-  EXPECT_SAYS(message_as<NotImplementedError>([] {
-                parse(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", std::string(4, 0)));
-              }),
-              "holds records");
-  EXPECT_SAYS(message_as<NotImplementedError>([] { parse(npy(described("<f4", "(1,)"), "1234", 4)); }), "version 4.0");
+  EXPECT_SAYS(
+      message_as<NotImplementedError>([] {
+        parse(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", std::string(4, 0)));
+      }),
+      "holds records");
+  EXPECT_SAYS(message_as<NotImplementedError>([] { parse(npy(described("<f4", "(1,)"), "1234", 4)); }),
+              "version 4.0");
   SampleGen gen(kBFloat16, 1);
-  EXPECT_SAYS(message_as<ValueError>([&] { save_npy(path("a"), gen.t({2})); }), "no type bfloat16; convert to float32");
+  EXPECT_SAYS(message_as<ValueError>([&] { save_npy(path("a"), gen.t({2})); }),
+              "no type bfloat16; convert to float32");
   EXPECT_SAYS(message_as<ValueError>([&] { save_npy(path("a"), Tensor()); }), "undefined");
-  EXPECT_SAYS(message_as<ValueError>([&] { save_npy(path("a"), empty({2}, Device(DeviceType::Meta))); }), "no data");
+  EXPECT_SAYS(message_as<ValueError>([&] { save_npy(path("a"), empty({2}, Device(DeviceType::Meta))); }),
+              "no data");
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
@@ -239,7 +257,8 @@ TEST_F(NpzFiles, AWriteThatFailsSaysWhyAndLeavesTheOldFile) {
   EXPECT_SAYS(text, "File too large");
   EXPECT_EQ(read_all(path("a.npz")), before);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "no temporary file stays";
-  EXPECT_SAYS(message_as<IoError>([&] { save_npy(path("none/a.npy"), ones({1})); }), "No such file or directory");
+  EXPECT_SAYS(message_as<IoError>([&] { save_npy(path("none/a.npy"), ones({1})); }),
+              "No such file or directory");
   EXPECT_SAYS(message_as<IoError>([&] { load_npy(path("none.npy")); }), "No such file or directory");
 }
 

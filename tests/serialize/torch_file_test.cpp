@@ -19,7 +19,8 @@ constexpr DType kAllTypes[] = {kBool,    kUInt8,    kInt8,    kInt16,   kInt32, 
                                kFloat16, kBFloat16, kFloat32, kFloat64, kComplex64, kComplex128};
 
 // An archive of this pickle and these storages.
-std::string checkpoint(const std::string& pickle, const Entries& storages = {}, const std::string& order = "little") {
+std::string checkpoint(const std::string& pickle, const Entries& storages = {},
+                       const std::string& order = "little") {
   MemorySink<std::string> sink;
   ZipWriter zip(sink);
   zip.add("model/data.pkl", pickle);
@@ -34,15 +35,17 @@ IValue read_value(const std::string& pickle, const Entries& storages = {}) {
   return read(checkpoint("\x80\x02" + pickle + ".", storages));
 }
 
-std::string short_text(const std::string& text) { return raw("X") + char(text.size()) + raw("\0\0\0") + text; }
+std::string short_text(const std::string& text) {
+  return raw("X") + char(text.size()) + raw("\0\0\0") + text;
+}
 
 // torch._utils._rebuild_tensor_v2 in the opcodes that torch.save uses; numbers are single opcodes such as "K\x03".
 std::string tensor_pickle(const std::string& type, const std::string& key, const std::string& count,
                           const std::string& offset, const std::string& sizes, const std::string& strides,
                           const std::string& requires_grad = "\x89", const std::string& more = "") {
-  return "ctorch._utils\n_rebuild_tensor_v2\n((" + short_text("storage") + "ctorch\n" + type + "\n" + short_text(key) +
-         short_text("cpu") + count + "tQ" + offset + sizes + strides + requires_grad + "ccollections\nOrderedDict\n)R" +
-         more + "tR";
+  return "ctorch._utils\n_rebuild_tensor_v2\n((" + short_text("storage") + "ctorch\n" + type + "\n" +
+         short_text(key) + short_text("cpu") + count + "tQ" + offset + sizes + strides + requires_grad +
+         "ccollections\nOrderedDict\n)R" + more + "tR";
 }
 std::string bytes_of(std::initializer_list<float> values) {
   return std::string(reinterpret_cast<const char*>(values.begin()), values.size() * 4);
@@ -62,9 +65,11 @@ TEST(TorchFiles, AStateDictOfTorchSaveIsRead) {
           "ctorch\nFloatStorage\nq\x05X\x01\x00\x00\x00"
           "0q\x06X\x03\x00\x00\x00"
           "cpuq\x07K\x04tq\x08QK\x00K\x02K\x02\x86q\x09K\x02K\x01\x86q\x0a\x89h\x00)Rq\x0btq\x0cRq\x0d"
-          "X\x02\x00\x00\x00wtq\x0eh\x03((h\x04h\x05h\x06h\x07K\x04tq\x0fQK\x00h\x09K\x01K\x02\x86q\x10\x89h\x00)Rq\x11tq"
+          "X\x02\x00\x00\x00wtq\x0eh\x03(("
+          "h\x04h\x05h\x06h\x07K\x04tq\x0fQK\x00h\x09K\x01K\x02\x86q\x10\x89h\x00)Rq\x11tq"
           "\x12Rq\x13"
-          "X\x03\x00\x00\x00rowq\x14h\x03((h\x04h\x05h\x06h\x07K\x04tq\x15QK\x02K\x02\x85q\x16K\x01\x85q\x17\x89h\x00)Rq"
+          "X\x03\x00\x00\x00rowq\x14h\x03(("
+          "h\x04h\x05h\x06h\x07K\x04tq\x15QK\x02K\x02\x85q\x16K\x01\x85q\x17\x89h\x00)Rq"
           "\x18tq\x19Rq\x1a"
           "u}q\x1bX\x09\x00\x00\x00_metadataq\x1ch\x00)Rq\x1dsb.");
   const IValue root = read(checkpoint(pickle, {{"0", bytes_of({0, 1, 2, 3})}}));
@@ -132,7 +137,8 @@ TEST(TorchFiles, ValuesOfEveryOpcodeAreRead) {
       {"ctorch.jit._pickle\nbuild_intlist\n]" + raw("(K\x01K\x02"
                                                     "e\x85R"),
        "[1, 2]"},
-      {"c__torch__.torch.nn.modules.linear\nLinear\n)\x81}" + short_text("training") + "\x88sb", "{'training': True}"},
+      {"c__torch__.torch.nn.modules.linear\nLinear\n)\x81}" + short_text("training") + "\x88sb",
+       "{'training': True}"},
       {"c__torch__\nEmpty\n)\x81", "{}"},
   };
   for (auto& [pickle, expected] : cases) {
@@ -150,37 +156,40 @@ TEST(TorchFiles, ValuesOfEveryOpcodeAreRead) {
 
 TEST(TorchFiles, NamesThatCouldRunCodeAreRefusedByName) {
   const std::string command = short_text("true");
-  for (auto& [module, name] : std::vector<std::pair<std::string, std::string>>{
-           {"os", "system"},
-           {"posix", "system"},
-           {"builtins", "eval"},
-           {"__builtin__", "exec"},
-           {"builtins", "getattr"},
-           {"subprocess", "Popen"},
-           {"torch.storage", "_load_from_bytes"},
-           {"torch._utils", "_rebuild_sparse_tensor"},
-           {"torch.nn.modules.linear", "Linear"},
-           {"numpy.core.multiarray", "_reconstruct"},
-           {"__torch__x", "Module"},
-           {"collections", "OrderedDict.fromkeys"}}) {
-    EXPECT_SAYS(message_as<NotImplementedError>([&] { read_value("c" + module + "\n" + name + "\n" + command + "\x85R"); }),
+  for (auto& [module, name] :
+       std::vector<std::pair<std::string, std::string>>{{"os", "system"},
+                                                        {"posix", "system"},
+                                                        {"builtins", "eval"},
+                                                        {"__builtin__", "exec"},
+                                                        {"builtins", "getattr"},
+                                                        {"subprocess", "Popen"},
+                                                        {"torch.storage", "_load_from_bytes"},
+                                                        {"torch._utils", "_rebuild_sparse_tensor"},
+                                                        {"torch.nn.modules.linear", "Linear"},
+                                                        {"numpy.core.multiarray", "_reconstruct"},
+                                                        {"__torch__x", "Module"},
+                                                        {"collections", "OrderedDict.fromkeys"}}) {
+    EXPECT_SAYS(message_as<NotImplementedError>(
+                    [&] { read_value("c" + module + "\n" + name + "\n" + command + "\x85R"); }),
                 "asks for '" + module + "." + name + "'");
-    EXPECT_SAYS(message_as<NotImplementedError>([&] {
-                  read_value(short_text(module) + short_text(name) + "\x93" + command + "\x85R");
-                }),
+    EXPECT_SAYS(message_as<NotImplementedError>(
+                    [&] { read_value(short_text(module) + short_text(name) + "\x93" + command + "\x85R"); }),
                 "asks for '" + module + "." + name + "'");
   }
   EXPECT_SAYS(message_as<NotImplementedError>([] { read_value("(ios\nsystem\n"); }), "opcode 105");  // INST
   EXPECT_SAYS(message_as<NotImplementedError>([] { read_value("(cos\nsystem\no"); }), "asks for 'os.system'");
-  EXPECT_SAYS(message_as<NotImplementedError>([] { read_value("(No"); }), "opcode 111");             // OBJ
-  EXPECT_SAYS(message_as<NotImplementedError>([] { read_value(raw("\x82\x01")); }), "opcode 130");    // EXT1
-  EXPECT_SAYS(message_as<NotImplementedError>([] { read_value("ctorch\nfloat8_e5m2\n"); }), "type float8_e5m2");
-  EXPECT_SAYS(message_as<NotImplementedError>([] { read_value("ctorch\nQInt8Storage\n"); }), "type QInt8Storage");
+  EXPECT_SAYS(message_as<NotImplementedError>([] { read_value("(No"); }), "opcode 111");            // OBJ
+  EXPECT_SAYS(message_as<NotImplementedError>([] { read_value(raw("\x82\x01")); }), "opcode 130");  // EXT1
+  EXPECT_SAYS(message_as<NotImplementedError>([] { read_value("ctorch\nfloat8_e5m2\n"); }),
+              "type float8_e5m2");
+  EXPECT_SAYS(message_as<NotImplementedError>([] { read_value("ctorch\nQInt8Storage\n"); }),
+              "type QInt8Storage");
 }
 
 TEST(TorchFiles, MalformedPicklesAreRefusedWithTheReason) {
-  std::string deep = "N", cycle = raw("]q\x00h\x00"
-                                      "a");
+  std::string deep = "N", cycle =
+                              raw("]q\x00h\x00"
+                                  "a");
   for (int i = 0; i < 500; ++i) deep += "\x85";
   // Each list holds the one before twice: 2^40 values of 200 bytes.
   std::string bomb = "]q\x01" + raw("K\x01"
@@ -220,7 +229,8 @@ TEST(TorchFiles, MalformedPicklesAreRefusedWithTheReason) {
       {"ccollections\nOrderedDict\nN\x85R", "arguments that are not accepted"},
       {"ccollections\nOrderedDict\n]Na\x85R", "not made of pairs"},
       {"c_codecs\nencode\nNN\x86R", "latin1"},
-      {"c_codecs\nencode\n" + raw("X\x02\x00\x00\x00\xc4\x80") + short_text("latin1") + "\x86R", "beyond latin1"},
+      {"c_codecs\nencode\n" + raw("X\x02\x00\x00\x00\xc4\x80") + short_text("latin1") + "\x86R",
+       "beyond latin1"},
       {"ctorch\ndevice\n" + short_text("moon") + "\x85R", "device 'moon'"},
       {"c__builtin__\ncomplex\nNN\x86R", "not a number"},
   };
@@ -236,11 +246,15 @@ TEST(TorchFiles, MalformedPicklesAreRefusedWithTheReason) {
 
 TEST(TorchFiles, TensorsThatDoNotLieInTheirStorageAreRefused) {
   const Entries storage = {{"0", bytes_of({1, 2, 3, 4})}};
-  const std::string two = raw("K\x02\x85"), four = raw("K\x04\x85"), one = raw("K\x01\x85"), minus = raw("J\xff\xff\xff\xff");
-  const std::string huge = raw("\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"), large = raw("\x8a\x05\x00\x00\x00\x00\x01");
+  const std::string two = raw("K\x02\x85"), four = raw("K\x04\x85"), one = raw("K\x01\x85"),
+                    minus = raw("J\xff\xff\xff\xff");
+  const std::string huge = raw("\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"),
+                    large = raw("\x8a\x05\x00\x00\x00\x00\x01");
   const auto with = [&](const std::string& offset, const std::string& sizes, const std::string& strides,
-                        const std::string& count = kFour, const std::string& grad = "\x89", const std::string& type = "FloatStorage") {
-    return message_of([&] { read_value(tensor_pickle(type, "0", count, offset, sizes, strides, grad), storage); });
+                        const std::string& count = kFour, const std::string& grad = "\x89",
+                        const std::string& type = "FloatStorage") {
+    return message_of(
+        [&] { read_value(tensor_pickle(type, "0", count, offset, sizes, strides, grad), storage); });
   };
   EXPECT_EQ(with(kZero, four, one), "nothing thrown");
   EXPECT_EQ(with(raw("K\x02"), two, one), "nothing thrown");
@@ -268,15 +282,19 @@ TEST(TorchFiles, TensorsThatDoNotLieInTheirStorageAreRefused) {
   EXPECT_SAYS(with(kZero, four, one, minus), "claims -1 elements");
   EXPECT_SAYS(with(kZero, four, one, huge), "claims 9223372036854775807 elements");
   EXPECT_SAYS(with(kZero, four, one, kFour, "N"), "is not a bool");
-  EXPECT_SAYS(with(kZero, two, one, raw("K\x02"), "\x88", "LongStorage"), "int64 claims to require a gradient");
-  EXPECT_SAYS(with(kZero, two, one, raw("K\x04"), "\x89", "BoolStorage"), "element 2 of bool storage '0' is 128");
+  EXPECT_SAYS(with(kZero, two, one, raw("K\x02"), "\x88", "LongStorage"),
+              "int64 claims to require a gradient");
+  EXPECT_SAYS(with(kZero, two, one, raw("K\x04"), "\x89", "BoolStorage"),
+              "element 2 of bool storage '0' is 128");
   std::string dims = "(";
   for (int i = 0; i < 65; ++i) dims += raw("K\x01");
   EXPECT_SAYS(with(kZero, dims + "t", dims + "t"), "65 dims");
   EXPECT_SAYS(message_of([&] { read_value(float_vector("1"), storage); }), "no entry for storage '1'");
-  EXPECT_SAYS(message_of([&] { read_value("ctorch._utils\n_rebuild_tensor_v2\n(NNNNNNtR"); }), "has no storage");
+  EXPECT_SAYS(message_of([&] { read_value("ctorch._utils\n_rebuild_tensor_v2\n(NNNNNNtR"); }),
+              "has no storage");
   EXPECT_SAYS(message_of([&] { read_value("ctorch._utils\n_rebuild_tensor_v2\n)R"); }), "with 0 arguments");
-  EXPECT_SAYS(message_of([&] { read_value("ctorch._utils\n_rebuild_parameter\nNNN\x87R"); }), "made of a None");
+  EXPECT_SAYS(message_of([&] { read_value("ctorch._utils\n_rebuild_parameter\nNNN\x87R"); }),
+              "made of a None");
 }
 
 TEST(TorchFiles, ParametersMetadataAndUntypedStoragesAreRead) {
@@ -285,33 +303,35 @@ TEST(TorchFiles, ParametersMetadataAndUntypedStoragesAreRead) {
                                   "ccollections\nOrderedDict\n)R\x87R",
                               storage);
   EXPECT_TRUE(p.toTensor().requires_grad() && p.toTensor().is_leaf());
-  const IValue typed = read_value("ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\n" +
-                                      std::string("ctorch.nn.parameter\nParameter\n") +
-                                      float_vector("0").substr(strlen("ctorch._utils\n_rebuild_tensor_v2\n"),
-                                                               float_vector("0").size() -
-                                                                   strlen("ctorch._utils\n_rebuild_tensor_v2\n") - 1) +
-                                      "}tR",
-                                  storage);
+  const IValue typed =
+      read_value("ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\n" +
+                     std::string("ctorch.nn.parameter\nParameter\n") +
+                     float_vector("0").substr(
+                         strlen("ctorch._utils\n_rebuild_tensor_v2\n"),
+                         float_vector("0").size() - strlen("ctorch._utils\n_rebuild_tensor_v2\n") - 1) +
+                     "}tR",
+                 storage);
   EXPECT_EQ(typed.toTensor().contiguous().data_ptr<float>()[3], 4);
   const IValue z = read_value(tensor_pickle("ComplexFloatStorage", "0", raw("K\x02"), kZero, raw("K\x02\x85"),
                                             raw("K\x01\x85"), "\x89", "}" + short_text("conj") + "\x88s"),
                               storage);
   EXPECT_EQ(z.toTensor().resolve_conj().data_ptr<std::complex<float>>()[0], std::complex<float>(1, -2));
-  const IValue n = read_value(tensor_pickle("FloatStorage", "0", kFour, kZero, raw("K\x04\x85"), raw("K\x01\x85"), "\x89",
-                                            "}" + short_text("neg") + "\x88s"),
+  const IValue n = read_value(tensor_pickle("FloatStorage", "0", kFour, kZero, raw("K\x04\x85"),
+                                            raw("K\x01\x85"), "\x89", "}" + short_text("neg") + "\x88s"),
                               storage);
   EXPECT_EQ(n.toTensor().resolve_neg().data_ptr<float>()[1], -2);
   EXPECT_SAYS(message_of([&] {
-                read_value(tensor_pickle("FloatStorage", "0", kFour, kZero, raw("K\x04\x85"), raw("K\x01\x85"), "\x89",
-                                         "}" + short_text("other") + "\x88s"),
+                read_value(tensor_pickle("FloatStorage", "0", kFour, kZero, raw("K\x04\x85"),
+                                         raw("K\x01\x85"), "\x89", "}" + short_text("other") + "\x88s"),
                            storage);
               }),
               "attribute 'other'");
   // _rebuild_tensor_v3 names the dtype and counts bytes.
-  std::string v3 = tensor_pickle("FloatStorage", "0", raw("K\x10"), kZero, raw("K\x02\x85"), raw("K\x01\x85"), "\x89",
-                                 "ctorch\nfloat64\n");
+  std::string v3 = tensor_pickle("FloatStorage", "0", raw("K\x10"), kZero, raw("K\x02\x85"), raw("K\x01\x85"),
+                                 "\x89", "ctorch\nfloat64\n");
   v3.replace(v3.find("_v2"), 3, "_v3");
-  v3.replace(v3.find("ctorch\nFloatStorage"), strlen("ctorch\nFloatStorage"), "ctorch.storage\nUntypedStorage");
+  v3.replace(v3.find("ctorch\nFloatStorage"), strlen("ctorch\nFloatStorage"),
+             "ctorch.storage\nUntypedStorage");
   EXPECT_EQ(read_value(v3, storage).toTensor().dtype(), kFloat64);
 }
 
@@ -322,17 +342,22 @@ TEST(TorchFiles, OneObjectNamedTwiceStaysOneTensor) {
 
 TEST(TorchFiles, ABigEndianArchiveIsTurnedAround) {
   std::string bytes = bytes_of({1, 2, 3, 4});
-  for (size_t i = 0; i < 16; i += 4) std::reverse(bytes.begin() + ptrdiff_t(i), bytes.begin() + ptrdiff_t(i) + 4);
+  for (size_t i = 0; i < 16; i += 4)
+    std::reverse(bytes.begin() + ptrdiff_t(i), bytes.begin() + ptrdiff_t(i) + 4);
   const std::string pickle = "\x80\x02" + float_vector("0") + float_vector("0") + "\x86.";
   const IValue both = read(checkpoint(pickle, {{"0", bytes}}, "big"));
   for (auto& t : both.toTensorVector()) EXPECT_EQ(t.data_ptr<float>()[2], 3) << "turned once, not twice";
-  EXPECT_SAYS(message_of([&] { read(checkpoint(pickle, {{"0", bytes}}, "middle")); }), "byte order is 'middle'");
+  EXPECT_SAYS(message_of([&] {
+                read(checkpoint(pickle, {{"0", bytes}}, "middle"));
+              }),
+              "byte order is 'middle'");
 }
 
 // The stream before PyTorch 1.6, as torch.save(_use_new_zipfile_serialization=False) writes it.
 std::string stream(const std::string& value, const Entries& storages, size_t width = 4) {
   std::string out = raw("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.");
-  out += "\x80\x02}(" + short_text("protocol_version") + raw("M\xe9\x03") + short_text("little_endian") + "\x88u.";
+  out += "\x80\x02}(" + short_text("protocol_version") + raw("M\xe9\x03") + short_text("little_endian") +
+         "\x88u.";
   out += "\x80\x02" + value + ".\x80\x02](";
   for (auto& [key, bytes] : storages) out += short_text(key);
   out += "e.";
@@ -349,8 +374,8 @@ std::string stream_vector(const std::string& key) {
 }
 
 TEST(TorchFiles, TheStreamOfOlderVersionsIsRead) {
-  const std::string file =
-      stream(stream_vector("a") + stream_vector("b") + "\x86", {{"a", bytes_of({1, 2, 3, 4})}, {"b", bytes_of({5, 6, 7, 8})}});
+  const std::string file = stream(stream_vector("a") + stream_vector("b") + "\x86",
+                                  {{"a", bytes_of({1, 2, 3, 4})}, {"b", bytes_of({5, 6, 7, 8})}});
   const auto both = read(file).toTensorVector();
   EXPECT_EQ(both[0].data_ptr<float>()[3], 4);
   EXPECT_EQ(both[1].data_ptr<float>()[0], 5);
@@ -359,7 +384,8 @@ TEST(TorchFiles, TheStreamOfOlderVersionsIsRead) {
   EXPECT_SAYS(refused(stream(stream_vector("a"), {})), "no data for storage 'a'");
   EXPECT_SAYS(refused(stream("N", {{"a", ""}})), "belongs to no tensor");
   EXPECT_SAYS(refused(stream(stream_vector("a"), {{"a", ""}, {"a", ""}})), "appears twice");
-  EXPECT_SAYS(refused(stream(stream_vector("a"), {{"a", bytes_of({1})}})), "claims 4 elements of 4 bytes, but has 4");
+  EXPECT_SAYS(refused(stream(stream_vector("a"), {{"a", bytes_of({1})}})),
+              "claims 4 elements of 4 bytes, but has 4");
   std::string big = file;
   big.replace(big.find(short_text("little_endian") + "\x88") + short_text("little_endian").size(), 1, "\x89");
   EXPECT_SAYS(refused(big), "big-endian stream");
@@ -381,20 +407,21 @@ TEST(TorchFiles, OtherFilesAreToldApart) {
 class TorchSaved : public FileTest {};
 
 TEST_F(TorchSaved, NestedValuesOfEveryKindAreReadBack) {
-  const IValue value = GenericDict{{"epoch", 3},
-                                   {"negative", -70000},
-                                   {"large", INT64_MIN},
-                                   {"rate", 1e-3},
-                                   {"infinite", -INFINITY},
-                                   {"complex", std::complex<double>(1, -2)},
-                                   {"flags", IValue::list({true, false, nullptr})},
-                                   {"betas", IValue::tuple({0.9, 0.999})},
-                                   {"empty", IValue::tuple({GenericList(), GenericDict(), IValue::tuple({})})},
-                                   {"dtype", kBFloat16},
-                                   {"device", Device("cpu")},
-                                   {7, "a number as key"},
-                                   {IValue::tuple({1, "b"}), "ä\n\"'"},
-                                   {"inner", GenericDict{{"deep", IValue::list({GenericDict{{"x", 1}}})}}}};
+  const IValue value =
+      GenericDict{{"epoch", 3},
+                  {"negative", -70000},
+                  {"large", INT64_MIN},
+                  {"rate", 1e-3},
+                  {"infinite", -INFINITY},
+                  {"complex", std::complex<double>(1, -2)},
+                  {"flags", IValue::list({true, false, nullptr})},
+                  {"betas", IValue::tuple({0.9, 0.999})},
+                  {"empty", IValue::tuple({GenericList(), GenericDict(), IValue::tuple({})})},
+                  {"dtype", kBFloat16},
+                  {"device", Device("cpu")},
+                  {7, "a number as key"},
+                  {IValue::tuple({1, "b"}), "ä\n\"'"},
+                  {"inner", GenericDict{{"deep", IValue::list({GenericDict{{"x", 1}}})}}}};
   save_torch(path("a.pt"), value);
   const IValue back = load_torch(path("a.pt"));
   EXPECT_TRUE(back == value) << back.str() << "\n" << value.str();
@@ -410,9 +437,9 @@ TEST_F(TorchSaved, TensorsOfEveryTypeShapeAndStrideAreReadBackBitForBit) {
     SampleGen gen(dtype, seed);
     const Tensor base = gen.t({4, 6, 5});
     GenericList list;
-    for (const Tensor& t :
-         {gen.t({}), gen.t({0}), gen.t({3, 0, 2}), gen.t({7}), gen.t({2, 3, 4, 5}), gen.t({3, 4}).t(), base.permute({2, 0, 1}),
-          base.slice(1, 1, 6, 2), base.slice(0, 0, 1).expand({3, 6, 5}), gen.t({4, 4}).select(1, 2)})
+    for (const Tensor& t : {gen.t({}), gen.t({0}), gen.t({3, 0, 2}), gen.t({7}), gen.t({2, 3, 4, 5}),
+                            gen.t({3, 4}).t(), base.permute({2, 0, 1}), base.slice(1, 1, 6, 2),
+                            base.slice(0, 0, 1).expand({3, 6, 5}), gen.t({4, 4}).select(1, 2)})
       list.push_back(t);
     if (is_complex(dtype)) list.push_back(gen.t({3}).conj());
     save_torch(path("a.pt"), list);
@@ -429,7 +456,8 @@ TEST_F(TorchSaved, TensorsOfEveryTypeShapeAndStrideAreReadBackBitForBit) {
 
 TEST_F(TorchSaved, SharedTensorsStaySharedAndOnlyWhatIsShownIsWritten) {
   Tensor base = arange(1000, TensorOptions(kFloat32));
-  const Tensor a = base.slice(0, 100, 110), b = base.slice(0, 105, 115), alone = zeros({100000}).slice(0, 5, 8);
+  const Tensor a = base.slice(0, 100, 110), b = base.slice(0, 105, 115),
+               alone = zeros({100000}).slice(0, 5, 8);
   save_torch(path("a.pt"), IValue::list({a, b, a, alone}));
   auto back = load_torch(path("a.pt")).toTensorVector();
   EXPECT_TRUE(same_elements(back[0], a) && same_elements(back[1], b));
@@ -457,7 +485,8 @@ TEST_F(TorchSaved, GradientsAreRequiredAgainAndWritesDoNotReachTheFile) {
 
 TEST_F(TorchSaved, WhatCannotBeWrittenIsRefusedAndNothingAppears) {
   EXPECT_SAYS(message_as<ValueError>([&] { save_torch(path("a"), "\xff"); }), "not UTF-8");
-  EXPECT_SAYS(message_as<ValueError>([&] { save_torch(path("a"), empty({2}, Device(DeviceType::Meta))); }), "no data");
+  EXPECT_SAYS(message_as<ValueError>([&] { save_torch(path("a"), empty({2}, Device(DeviceType::Meta))); }),
+              "no data");
   IValue deep;
   for (int i = 0; i < 500; ++i) deep = IValue::list({deep});
   EXPECT_SAYS(message_as<ValueError>([&] { save_torch(path("a"), deep); }), "more than 400 deep");
@@ -478,20 +507,25 @@ TEST_F(TorchSaved, AWrongChecksumIsFoundUnlessItIsNotWanted) {
 TEST(TorchNames, NestedTensorsGetDottedNames) {
   const Tensor a = ones({1}), b = ones({2});
   std::vector<std::string> others;
-  const auto named = named_tensors(
-      GenericDict{{"model", GenericDict{{"w", a}}}, {"list", IValue::list({b, 5})}, {3, IValue::tuple({a})}, {"n", nullptr}},
-      &others);
+  const auto named = named_tensors(GenericDict{{"model", GenericDict{{"w", a}}},
+                                               {"list", IValue::list({b, 5})},
+                                               {3, IValue::tuple({a})},
+                                               {"n", nullptr}},
+                                   &others);
   EXPECT_EQ(named.keys(), (std::vector<std::string>{"model.w", "list.0", "3.0"}));
   EXPECT_EQ(others, (std::vector<std::string>{"list.1", "n"}));
   EXPECT_EQ(named_tensors(a).keys(), std::vector<std::string>{"0"});
-  EXPECT_SAYS(message_as<ValueError>([&] { named_tensors(GenericDict{{"a.b", a}, {"a", GenericDict{{"b", a}}}}); }),
+  EXPECT_SAYS(message_as<ValueError>([&] {
+                named_tensors(GenericDict{{"a.b", a}, {"a", GenericDict{{"b", a}}}});
+              }),
               "'a.b' appears twice");
 }
 
 TEST(TorchValues, KindsAreCheckedAndDictsKeepTheirOrder) {
   EXPECT_SAYS(message_as<TypeError>([] { IValue(1).toTensor(); }), "expected a tensor, got a int");
   EXPECT_SAYS(message_as<TypeError>([] { IValue("x").toInt(); }), "expected a int, got a string");
-  EXPECT_SAYS(message_as<TypeError>([] { GenericDict().insert(GenericList(), 1); }), "a list cannot be a key");
+  EXPECT_SAYS(message_as<TypeError>([] { GenericDict().insert(GenericList(), 1); }),
+              "a list cannot be a key");
   EXPECT_SAYS(message_as<IndexError>([] { GenericDict{{"a", 1}}.at("b"); }), "key 'b' is missing");
   EXPECT_EQ(IValue(2).toDouble(), 2.0);
   EXPECT_TRUE(IValue(Tensor()).isNone());

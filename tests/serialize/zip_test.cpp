@@ -1,6 +1,6 @@
 // The zip container: archives written here byte by byte, zip64, and archives that lie about themselves.
-#include "file_testing.h"
 #include "serialize/zip.h"
+#include "file_testing.h"
 
 namespace vesta {
 namespace {
@@ -15,17 +15,20 @@ std::string archive(bool zip64 = false, ZipWriter::Method method = ZipWriter::Me
   return sink.content;
 }
 
-std::string le(uint64_t value, size_t bytes) { return std::string(reinterpret_cast<const char*>(&value), bytes); }
+std::string le(uint64_t value, size_t bytes) {
+  return std::string(reinterpret_cast<const char*>(&value), bytes);
+}
 
 // One stored entry "n" with content "hi" (CRC-32 0xd8932aac), as an independent writer would give it: with a data
 // descriptor behind the content, a comment in both places, and something in front.
 std::string by_hand() {
   const std::string front = "#!";
-  const std::string local = "PK\3\4" + le(20, 2) + le(8, 2) + le(0, 2) + le(0, 4) + le(0, 4) + le(0, 4) + le(0, 4) +
-                            le(1, 2) + le(0, 2) + "n" + "hi" + "PK\7\x8" + le(0xd8932aac, 4) + le(2, 4) + le(2, 4);
-  const std::string entry = "PK\1\2" + le(20, 2) + le(20, 2) + le(8, 2) + le(0, 2) + le(0, 4) + le(0xd8932aac, 4) +
-                            le(2, 4) + le(2, 4) + le(1, 2) + le(0, 2) + le(3, 2) + le(0, 2) + le(0, 2) + le(0, 4) +
-                            le(front.size(), 4) + "n" + "abc";
+  const std::string local = "PK\3\4" + le(20, 2) + le(8, 2) + le(0, 2) + le(0, 4) + le(0, 4) + le(0, 4) +
+                            le(0, 4) + le(1, 2) + le(0, 2) + "n" + "hi" + "PK\7\x8" + le(0xd8932aac, 4) +
+                            le(2, 4) + le(2, 4);
+  const std::string entry = "PK\1\2" + le(20, 2) + le(20, 2) + le(8, 2) + le(0, 2) + le(0, 4) +
+                            le(0xd8932aac, 4) + le(2, 4) + le(2, 4) + le(1, 2) + le(0, 2) + le(3, 2) +
+                            le(0, 2) + le(0, 2) + le(0, 4) + le(front.size(), 4) + "n" + "abc";
   return front + local + entry + "PK\5\6" + le(0, 4) + le(1, 2) + le(1, 2) + le(entry.size(), 4) +
          le(front.size() + local.size(), 4) + le(7, 2) + "comment";
 }
@@ -62,7 +65,8 @@ TEST(ZipArchives, AnArchiveOfAnotherWriterIsRead) { EXPECT_EQ(content(by_hand(),
 
 TEST(ZipArchives, ArchivesThatLieAreRefusedWithTheReason) {
   const std::string good = archive();
-  const size_t directory = good.find("PK\1\2"), end = good.rfind("PK\5\6"), second = good.find("PK\1\2", directory + 4);
+  const size_t directory = good.find("PK\1\2"), end = good.rfind("PK\5\6"),
+               second = good.find("PK\1\2", directory + 4);
   const auto with = [&](size_t at, const std::string& bytes) {
     std::string file = good;
     file.replace(at, bytes.size(), bytes);
@@ -119,7 +123,8 @@ TEST(ZipArchives, NamesThatAppearTwiceAreRefused) {
   zip.add("same", "1");
   zip.add("same", "2");
   zip.finish();
-  EXPECT_SAYS(message_as<IoError>([&] { ZipReader(region_of(sink.content), "zip"); }), "'same' appears twice");
+  EXPECT_SAYS(message_as<IoError>([&] { ZipReader(region_of(sink.content), "zip"); }),
+              "'same' appears twice");
 }
 
 TEST(ZipArchives, DamagedContentIsFoundByChecksumAndByTheInflater) {
