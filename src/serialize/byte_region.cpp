@@ -11,9 +11,6 @@
 namespace vesta {
 namespace {
 
-// complex128 needs 8; vector loads like 16.
-constexpr uintptr_t kStorageAlignment = 16;
-
 struct MapOwner : ByteOwner {
   MappedFile file;
   explicit MapOwner(const std::string& path) : file(path, MappedFile::Access::CopyOnWrite) {}
@@ -46,9 +43,9 @@ ByteRegion copy_region(const void* data, size_t bytes) {
   return region;
 }
 
-Tensor storage_tensor(const ByteRegion& region) {
+Tensor storage_tensor(const ByteRegion& region, size_t alignment) {
   const int64_t size = int64_t(region.size());
-  if (size == 0 || reinterpret_cast<uintptr_t>(region.data()) % kStorageAlignment != 0) {
+  if (size == 0 || reinterpret_cast<uintptr_t>(region.data()) % alignment != 0) {
     Tensor copy = empty_cpu({size}, kUInt8);
     if (size) std::memcpy(copy.data_ptr(), region.data(), region.size());
     return copy;

@@ -45,8 +45,9 @@ ByteRegion map_region(const std::string& path);
 ByteRegion allocate_region(size_t bytes);
 ByteRegion copy_region(const void* data, size_t bytes);
 
-// A uint8 tensor [size] whose storage is the region; copied where the data are not aligned for every dtype.
-Tensor storage_tensor(const ByteRegion& region);
+// A uint8 tensor [size] whose storage is the region; copied where the data are not at a multiple of `alignment`. 16 serves
+// every dtype and vector loads.
+Tensor storage_tensor(const ByteRegion& region, size_t alignment = 16);
 
 // A tensor that shows elements of `storage` (a tensor from storage_tensor), starting `offset_bytes` in. The caller has
 // checked that sizes and strides (in elements) stay inside, and that the place is aligned.

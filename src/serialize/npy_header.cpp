@@ -266,7 +266,8 @@ Tensor npy_tensor(const ByteRegion& file, const std::string& where) {
   std::vector<int64_t> strides(header.sizes.size());
   contiguous_strides(header.sizes.data(), int(header.sizes.size()), strides.data());
   if (header.fortran) strides = fortran_strides(header.sizes);
-  return view_of_storage(storage_tensor(elements), header.dtype, header.sizes, strides, 0);
+  return view_of_storage(storage_tensor(elements, element_size(header.dtype)), header.dtype, header.sizes,
+                         strides, 0);
 }
 
 NpyContent npy_content(const Tensor& tensor, const std::string& where) {
