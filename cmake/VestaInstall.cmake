@@ -21,7 +21,7 @@ install(FILES ${PROJECT_BINARY_DIR}/VestaConfig.cmake ${PROJECT_BINARY_DIR}/Vest
 
 # pkg-config finds the prefix from the .pc file's own folder.
 file(RELATIVE_PATH VESTA_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
-set(VESTA_PC_LIBS "-pthread")
+set(VESTA_PC_LIBS "-pthread -lz")
 if(CMAKE_DL_LIBS)
   string(APPEND VESTA_PC_LIBS " -l${CMAKE_DL_LIBS}")
 endif()

@@ -3,7 +3,7 @@
 #include "golden/golden.h"
 
 #include <vesta/error.h>
-#include <vesta/serialize.h>
+#include <vesta/safetensors.h>
 
 #include <cmath>
 #include <cstring>
