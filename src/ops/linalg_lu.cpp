@@ -367,7 +367,7 @@ OP("_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
       const Tensor& info = a.tensor(0);
-      if (info.is_meta()) return {};
+      if (!(info.impl()->bits & TensorImpl::kHasData)) return {};  // meta and traced tensors
       check_infos(std::string(a.string(1)), (a.flag(2) ? info.reshape({}) : info.reshape({-1})).to(kInt).contiguous(),
                   [](int i) { return detail::message("LAPACK reports failure at ", i); });
       return {}; },
