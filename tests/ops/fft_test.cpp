@@ -28,7 +28,8 @@ std::vector<Wide> transform(const std::vector<Wide>& x, bool forward) {
   int64_t n = int64_t(x.size());
   std::vector<Wide> y(x.size()), root(x.size());
   for (int64_t k = 0; k < n; ++k) {
-    long double angle = (forward ? -2 : 2) * 3.14159265358979323846264338327950288L * (long double)(k) / (long double)(n);
+    long double angle =
+        (forward ? -2 : 2) * 3.14159265358979323846264338327950288L * (long double)(k) / (long double)(n);
     root[size_t(k)] = {std::cos(angle), std::sin(angle)};
   }
   for (int64_t k = 0; k < n; ++k)
@@ -38,13 +39,16 @@ std::vector<Wide> transform(const std::vector<Wide>& x, bool forward) {
 std::vector<Wide> line(const Tensor& t) {
   Tensor c = t.to(kComplexDouble).contiguous();
   std::vector<Wide> v;
-  for (int64_t i = 0; i < c.numel(); ++i) v.emplace_back(c.data_ptr<std::complex<double>>()[i].real(), c.data_ptr<std::complex<double>>()[i].imag());
+  for (int64_t i = 0; i < c.numel(); ++i)
+    v.emplace_back(c.data_ptr<std::complex<double>>()[i].real(),
+                   c.data_ptr<std::complex<double>>()[i].imag());
   return v;
 }
 // Largest error relative to the root mean square of the result.
 double error(const std::vector<Wide>& got, const std::vector<Wide>& want) {
   long double worst = 0, power = 0;
-  for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::abs(got[i] - want[i])), power += std::norm(want[i]);
+  for (size_t i = 0; i < got.size(); ++i)
+    worst = std::max(worst, std::abs(got[i] - want[i])), power += std::norm(want[i]);
   return double(worst / std::sqrt(power / (long double)(want.size())));
 }
 
@@ -74,7 +78,9 @@ TEST(Fft, DimsAreTransformedOneAfterAnother) {
   EXPECT_LT(largest(fft_fftn(x) - want), 1e-13 * largest(want));
   EXPECT_LT(largest(fft_fft2(x) - fft_fft(fft_fft(x, {}, 1), {}, 2)), 1e-13 * largest(want));
   Tensor strided = x.transpose(0, 2);
-  EXPECT_LT(largest(fft_fftn(strided, {}, std::vector<int64_t>{2, 0}).transpose(0, 2) - fft_fftn(x, {}, std::vector<int64_t>{0, 2})), 1e-13 * largest(want));
+  EXPECT_LT(largest(fft_fftn(strided, {}, std::vector<int64_t>{2, 0}).transpose(0, 2) -
+                    fft_fftn(x, {}, std::vector<int64_t>{0, 2})),
+            1e-13 * largest(want));
   Tensor real = random({3, 4, 5}, kDouble), full = fft_fftn(real);
   for (std::vector<int64_t> dims : {std::vector<int64_t>{0, 1, 2}, {2, 0}, {1}}) {
     Tensor r = fft_rfftn(real, {}, dims), f = fft_fftn(real, {}, dims);

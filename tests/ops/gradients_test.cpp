@@ -42,8 +42,8 @@ struct AsFunction {
   // Functions of a Hermitian matrix that read one triangle: single elements cannot be varied.
   static bool hermitian_argument(const Op& op) {
     auto& n = op.schema.name;
-    return n == "cholesky" || n == "linalg_matrix_sqrth" || n == "linalg_cholesky" || n == "linalg_cholesky_ex" ||
-           n == "_linalg_eigh" || n == "linalg_eigh" || n == "linalg_eigvalsh";
+    return n == "cholesky" || n == "linalg_matrix_sqrth" || n == "linalg_cholesky" ||
+           n == "linalg_cholesky_ex" || n == "_linalg_eigh" || n == "linalg_eigh" || n == "linalg_eigvalsh";
   }
   variable_list inputs() const {
     std::vector<Tensor> all = flat_defined();

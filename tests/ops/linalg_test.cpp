@@ -35,7 +35,8 @@ Tensor identity_like(const Tensor& t) { return eye(t.size(-1), t.options()); }
 double largest(const Tensor& t) { return t.numel() ? t.abs().max().to(kDouble).item().toDouble() : 0; }
 // |difference| in units of eps * size * n.
 double ratio(const Tensor& got, const Tensor& want, double size, int64_t n) {
-  return largest(got - want) / (epsilon(got.dtype()) * std::max(size, 1e-300) * double(std::max<int64_t>(1, n)));
+  return largest(got - want) /
+         (epsilon(got.dtype()) * std::max(size, 1e-300) * double(std::max<int64_t>(1, n)));
 }
 constexpr double kRatio = 30;  // LAPACK's own threshold
 const std::vector<std::vector<int64_t>> kSquares = {{1, 1}, {2, 2}, {7, 7}, {33, 33}, {3, 2, 5, 5}};
@@ -68,10 +69,12 @@ TEST(Linalg, SolutionsSatisfyTheirSystems) {
       Tensor inverse = linalg_inv(a);
       EXPECT_LT(ratio(matmul(a, inverse), identity_like(a), largest(a) * largest(inverse), n), kRatio);
       auto [lu, pivots] = linalg_lu_factor(a);
-      EXPECT_LT(ratio(linalg_lu_solve(lu, pivots, b), x, largest(x) * largest(inverse) * largest(a), n), kRatio);
+      EXPECT_LT(ratio(linalg_lu_solve(lu, pivots, b), x, largest(x) * largest(inverse) * largest(a), n),
+                kRatio);
       for (bool adjoint : {false, true}) {
         Tensor op = adjoint ? mh(a) : a;
-        Tensor l = linalg_lu_solve(lu, pivots, b, true, adjoint), r = linalg_lu_solve(lu, pivots, c, false, adjoint);
+        Tensor l = linalg_lu_solve(lu, pivots, b, true, adjoint),
+               r = linalg_lu_solve(lu, pivots, c, false, adjoint);
         EXPECT_LT(ratio(matmul(op, l), b, largest(a) * largest(l), n), kRatio) << adjoint;
         EXPECT_LT(ratio(matmul(r, op), c, largest(a) * largest(r), n), kRatio) << adjoint;
       }
@@ -83,7 +86,8 @@ TEST(Linalg, SolutionsSatisfyTheirSystems) {
 TEST(Linalg, FactorsMultiplyToTheMatrix) {
   for (DType t : kFields)
     for (auto& sizes : kMatrices) {
-      SCOPED_TRACE(testing::Message() << dtype_name(t) << " " << sizes[sizes.size() - 2] << " x " << sizes.back());
+      SCOPED_TRACE(testing::Message()
+                   << dtype_name(t) << " " << sizes[sizes.size() - 2] << " x " << sizes.back());
       Tensor a = random(sizes, t);
       int64_t m = a.size(-2), n = a.size(-1), k = std::max(m, n);
       auto [p, l, u] = linalg_lu(a);
@@ -124,7 +128,8 @@ TEST(Linalg, HermitianFactorsMultiplyToTheMatrixAndReadOneTriangle) {
     for (auto& sizes : kSquares) {
       SCOPED_TRACE(testing::Message() << dtype_name(t) << " n " << sizes.back());
       int64_t n = sizes.back();
-      Tensor r = random(sizes, t), a = matmul(r, mh(r)) + identity_like(r) * double(n), b = random(sizes, t, 25);
+      Tensor r = random(sizes, t), a = matmul(r, mh(r)) + identity_like(r) * double(n),
+             b = random(sizes, t, 25);
       Tensor junk = zeros_like(a) + std::nan("");
       Tensor lower = a.tril() + junk.triu(1).masked_fill(ones_like(a).tril() != 0, 0),
              upper = a.triu() + junk.tril(-1).masked_fill(ones_like(a).triu() != 0, 0);
@@ -154,14 +159,16 @@ TEST(Linalg, HermitianFactorsMultiplyToTheMatrixAndReadOneTriangle) {
 TEST(Linalg, SingularVectorsAndValuesRebuildTheMatrix) {
   for (DType t : kFields)
     for (auto& sizes : kMatrices) {
-      SCOPED_TRACE(testing::Message() << dtype_name(t) << " " << sizes[sizes.size() - 2] << " x " << sizes.back());
+      SCOPED_TRACE(testing::Message()
+                   << dtype_name(t) << " " << sizes[sizes.size() - 2] << " x " << sizes.back());
       Tensor a = random(sizes, t);
       int64_t k = std::min(a.size(-2), a.size(-1)), n = std::max(a.size(-2), a.size(-1));
       for (bool full : {false, true}) {
         auto [u, s, vh] = linalg_svd(a, full);
         EXPECT_EQ(u.size(-1), full ? a.size(-2) : k);
         EXPECT_EQ(vh.size(-2), full ? a.size(-1) : k);
-        EXPECT_LT(ratio(matmul(u.narrow(-1, 0, k) * s.unsqueeze(-2), vh.narrow(-2, 0, k)), a, largest(s), n), kRatio);
+        EXPECT_LT(ratio(matmul(u.narrow(-1, 0, k) * s.unsqueeze(-2), vh.narrow(-2, 0, k)), a, largest(s), n),
+                  kRatio);
         EXPECT_LT(ratio(matmul(mh(u), u), identity_like(matmul(mh(u), u)), 1, n), kRatio);
         EXPECT_LT(ratio(matmul(vh, mh(vh)), identity_like(matmul(vh, mh(vh))), 1, n), kRatio);
         EXPECT_TRUE((s >= 0).all().item().toBool());
@@ -192,7 +199,8 @@ TEST(Linalg, EigenvectorsOfGeneralMatricesAreSuch) {
       EXPECT_LT(ratio(v.abs().square().sum({-2}), ones({1}, TensorOptions(real_of(t))), 1, n), kRatio);
       // Their sum is the trace, their product the determinant.
       Tensor values = linalg_eigvals(a);
-      EXPECT_LT(ratio(values.sum({-1}), wide.diagonal(0, -2, -1).sum({-1}), largest(a) * double(n), n), kRatio);
+      EXPECT_LT(ratio(values.sum({-1}), wide.diagonal(0, -2, -1).sum({-1}), largest(a) * double(n), n),
+                kRatio);
     }
 }
 
@@ -200,7 +208,8 @@ TEST(Linalg, DeterminantsAgreeWithExpansionByMinors) {
   for (DType t : {kDouble, kComplexDouble})
     for (int64_t n : {0, 1, 2, 3, 4, 5}) {
       Tensor a = random({n, n}, t);
-      std::function<std::complex<double>(const Tensor&)> expand = [&](const Tensor& m) -> std::complex<double> {
+      std::function<std::complex<double>(const Tensor&)> expand =
+          [&](const Tensor& m) -> std::complex<double> {
         if (m.size(0) == 0) return 1;
         std::complex<double> sum = 0;
         for (int64_t j = 0; j < m.size(1); ++j) {
@@ -213,7 +222,9 @@ TEST(Linalg, DeterminantsAgreeWithExpansionByMinors) {
       std::complex<double> want = expand(a), got = linalg_det(a).item().toComplexDouble();
       EXPECT_LT(std::abs(got - want), 1e-12 * (1 + std::abs(want))) << n;
       auto [sign, log] = linalg_slogdet(a);
-      EXPECT_LT(std::abs(sign.item().toComplexDouble() * std::exp(log.item().toDouble()) - want), 1e-12 * (1 + std::abs(want))) << n;
+      EXPECT_LT(std::abs(sign.item().toComplexDouble() * std::exp(log.item().toDouble()) - want),
+                1e-12 * (1 + std::abs(want)))
+          << n;
     }
   Tensor singular = zeros({2, 2}, TensorOptions(kDouble));
   auto [sign, log] = linalg_slogdet(singular);
@@ -238,7 +249,8 @@ TEST(Linalg, LeastSquaresLeaveResidualsOrthogonalToTheColumns) {
   for (DType t : kFields)
     for (auto driver : {"gels", "gelsy", "gelsd", "gelss"})
       for (auto& sizes : kMatrices) {
-        SCOPED_TRACE(testing::Message() << dtype_name(t) << " " << driver << " " << sizes[sizes.size() - 2] << " x " << sizes.back());
+        SCOPED_TRACE(testing::Message() << dtype_name(t) << " " << driver << " " << sizes[sizes.size() - 2]
+                                        << " x " << sizes.back());
         Tensor a = random(sizes, t);
         std::vector<int64_t> rhs = sizes;
         rhs.back() = 2;
@@ -246,7 +258,8 @@ TEST(Linalg, LeastSquaresLeaveResidualsOrthogonalToTheColumns) {
         auto [x, residuals, rank, values] = linalg_lstsq(a, b, std::nullopt, driver);
         Tensor r = b - matmul(a, x);
         int64_t n = std::max(a.size(-2), a.size(-1)), k = std::min(a.size(-2), a.size(-1));
-        EXPECT_LT(largest(matmul(mh(a), r)), kRatio * epsilon(t) * double(n) * largest(a) * largest(a) * (largest(x) + largest(b)));
+        EXPECT_LT(largest(matmul(mh(a), r)),
+                  kRatio * epsilon(t) * double(n) * largest(a) * largest(a) * (largest(x) + largest(b)));
         const std::string name = driver;
         EXPECT_EQ(residuals.numel() > 0, a.size(-2) > a.size(-1) && name != "gelsy");
         EXPECT_EQ(rank.numel() > 0, name != "gels");
@@ -268,10 +281,14 @@ TEST(Linalg, ExponentialsAgreeWithTheirEigenvalues) {
       auto [w, v] = linalg_eigh(a);
       Tensor want = matmul(v * w.exp().unsqueeze(-2), mh(v));
       EXPECT_LT(ratio(matrix_exp(a), want, largest(want), 6), 200) << size;
-      EXPECT_LT(ratio(matrix_exp(a.to(t == kDouble ? kFloat : kComplexFloat)).to(t), want, largest(want) * 6e8, 6), 30) << size;
+      EXPECT_LT(
+          ratio(matrix_exp(a.to(t == kDouble ? kFloat : kComplexFloat)).to(t), want, largest(want) * 6e8, 6),
+          30)
+          << size;
     }
   // Matrices of different sizes in one batch are treated each by its own norm.
-  Tensor mixed = stack({random({4, 4}, kDouble) * 1e-6, random({4, 4}, kDouble) * 20, zeros({4, 4}, TensorOptions(kDouble))});
+  Tensor mixed = stack(
+      {random({4, 4}, kDouble) * 1e-6, random({4, 4}, kDouble) * 20, zeros({4, 4}, TensorOptions(kDouble))});
   Tensor all = matrix_exp(mixed);
   for (int64_t b = 0; b < 3; ++b) EXPECT_EQ(largest(all[b] - matrix_exp(mixed[b])), 0) << b;
   EXPECT_EQ(largest(all[2] - eye(4, TensorOptions(kDouble))), 0);
@@ -291,11 +308,18 @@ TEST(Linalg, PowersNormsAndConditionNumbersFollowTheirDefinitions) {
   EXPECT_LT(largest(linalg_matrix_norm(a, Scalar(1)) - a.abs().sum({-2}).amax(-1)), 1e-12);
   EXPECT_LT(largest(linalg_matrix_norm(a, Scalar(kInf)) - a.abs().sum({-1}).amax(-1)), 1e-12);
   EXPECT_LT(largest(linalg_cond(a) - s.select(-1, 0) / s.select(-1, 4)), 1e-11);
-  EXPECT_LT(largest(linalg_cond(a, Scalar(1)) - linalg_matrix_norm(a, Scalar(1)) * linalg_matrix_norm(inverse, Scalar(1))), 1e-11);
-  EXPECT_EQ(linalg_cond(zero, Scalar(1)).isnan().logical_or(linalg_cond(zero, Scalar(1)) == kInf).item().toBool(), true);
+  EXPECT_LT(largest(linalg_cond(a, Scalar(1)) -
+                    linalg_matrix_norm(a, Scalar(1)) * linalg_matrix_norm(inverse, Scalar(1))),
+            1e-11);
+  EXPECT_EQ(
+      linalg_cond(zero, Scalar(1)).isnan().logical_or(linalg_cond(zero, Scalar(1)) == kInf).item().toBool(),
+      true);
   Tensor low = matmul(random({6, 2}, kDouble), random({2, 6}, kDouble, 31));
   EXPECT_EQ(linalg_matrix_rank(low).item().toLong(), 2);
-  EXPECT_EQ(linalg_matrix_rank(matmul(low, mh(low)), std::optional<double>(), std::optional<double>(), true).item().toLong(), 2);
+  EXPECT_EQ(linalg_matrix_rank(matmul(low, mh(low)), std::optional<double>(), std::optional<double>(), true)
+                .item()
+                .toLong(),
+            2);
 }
 
 TEST(Linalg, ChainsAreTheProductInAnyOrder) {
@@ -313,7 +337,8 @@ TEST(Linalg, GradientsOfPhaseFreeFunctionsAgreeWithDifferences) {
     SCOPED_TRACE(dtype_name(t));
     Tensor spread = diag_embed(arange(0, 3, TensorOptions(kDouble))).to(t) * 3;
     Tensor square = (random({2, 3, 3}, t) * 0.3 + spread).requires_grad_();
-    auto check = [&](const char* what, const std::function<Tensor(const Tensor&)>& f, const Tensor& in, bool second = true) {
+    auto check = [&](const char* what, const std::function<Tensor(const Tensor&)>& f, const Tensor& in,
+                     bool second = true) {
       auto fn = [&](const variable_list& v) { return variable_list{f(v[0])}; };
       try {
         autograd::gradcheck(fn, {in});
@@ -322,31 +347,56 @@ TEST(Linalg, GradientsOfPhaseFreeFunctionsAgreeWithDifferences) {
         ADD_FAILURE() << what << ": " << e.what();
       }
     };
-    check("function of a Hermitian matrix", [](const Tensor& a) {
-      auto [w, v] = linalg_eigh((a + mh(a)) * 0.5);
-      return matmul(v * w.exp().unsqueeze(-2), mh(v)); }, square);
-    check("squared components of Hermitian eigenvectors", [](const Tensor& a) {
-      return std::get<1>(linalg_eigh((a + mh(a)) * 0.5)).abs().square(); }, square);
-    check("function of a general matrix", [](const Tensor& a) {
-      auto [w, v] = linalg_eig(a);
-      return matmul(v * w.square().unsqueeze(-2), linalg_inv(v)); }, square);
-    check("squared components of general eigenvectors", [](const Tensor& a) { return std::get<1>(linalg_eig(a)).abs().square(); }, square);
-    check("eigenvalues", [](const Tensor& a) { return linalg_eigvals(a).abs().square().sum({-1}); }, square);
+    check(
+        "function of a Hermitian matrix",
+        [](const Tensor& a) {
+          auto [w, v] = linalg_eigh((a + mh(a)) * 0.5);
+          return matmul(v * w.exp().unsqueeze(-2), mh(v));
+        },
+        square);
+    check(
+        "squared components of Hermitian eigenvectors",
+        [](const Tensor& a) { return std::get<1>(linalg_eigh((a + mh(a)) * 0.5)).abs().square(); }, square);
+    check(
+        "function of a general matrix",
+        [](const Tensor& a) {
+          auto [w, v] = linalg_eig(a);
+          return matmul(v * w.square().unsqueeze(-2), linalg_inv(v));
+        },
+        square);
+    check(
+        "squared components of general eigenvectors",
+        [](const Tensor& a) { return std::get<1>(linalg_eig(a)).abs().square(); }, square);
+    check(
+        "eigenvalues", [](const Tensor& a) { return linalg_eigvals(a).abs().square().sum({-1}); }, square);
     for (auto sizes : {std::vector<int64_t>{3, 3}, {4, 2}, {2, 4}}) {
       int64_t k = std::min(sizes[0], sizes[1]);
-      Tensor d = eye(sizes[0], sizes[1], TensorOptions(kDouble)) * (arange(0, sizes[1], TensorOptions(kDouble)) + 1) * 2;
+      Tensor d = eye(sizes[0], sizes[1], TensorOptions(kDouble)) *
+                 (arange(0, sizes[1], TensorOptions(kDouble)) + 1) * 2;
       Tensor a = (random(sizes, t) * 0.3 + d.to(t)).requires_grad_();
-      check("function of a matrix by singular values", [&](const Tensor& x) {
-        auto [u, s, vh] = linalg_svd(x, false);
-        return matmul(u * s.sin().unsqueeze(-2), vh); }, a);
-      check("projector of the left singular vectors", [&](const Tensor& x) {
-        auto [u, s, vh] = linalg_svd(x, true);
-        Tensor first = u.narrow(-1, 0, 1);
-        return matmul(first, mh(first)); }, a);
-      check("projector of the right singular vectors", [&](const Tensor& x) {
-        auto [u, s, vh] = linalg_svd(x, true);
-        Tensor first = vh.narrow(-2, k - 1, 1);
-        return matmul(mh(first), first); }, a);
+      check(
+          "function of a matrix by singular values",
+          [&](const Tensor& x) {
+            auto [u, s, vh] = linalg_svd(x, false);
+            return matmul(u * s.sin().unsqueeze(-2), vh);
+          },
+          a);
+      check(
+          "projector of the left singular vectors",
+          [&](const Tensor& x) {
+            auto [u, s, vh] = linalg_svd(x, true);
+            Tensor first = u.narrow(-1, 0, 1);
+            return matmul(first, mh(first));
+          },
+          a);
+      check(
+          "projector of the right singular vectors",
+          [&](const Tensor& x) {
+            auto [u, s, vh] = linalg_svd(x, true);
+            Tensor first = vh.narrow(-2, k - 1, 1);
+            return matmul(mh(first), first);
+          },
+          a);
     }
   }
 }
@@ -363,7 +413,10 @@ TEST(Linalg, GradientsOfFactorsThatReadTrianglesAgreeWithDifferences) {
       EXPECT_TRUE(autograd::gradcheck(f, {a}));
       EXPECT_TRUE(autograd::gradgradcheck(f, {a}));
     }
-    auto pinv = [&](const variable_list& v) { return variable_list{linalg_pinv((v[0] + mh(v[0])) * 0.5, std::optional<double>(), std::optional<double>(), true)}; };
+    auto pinv = [&](const variable_list& v) {
+      return variable_list{
+          linalg_pinv((v[0] + mh(v[0])) * 0.5, std::optional<double>(), std::optional<double>(), true)};
+    };
     EXPECT_TRUE(autograd::gradcheck(pinv, {a}));
   }
 }
@@ -371,19 +424,26 @@ TEST(Linalg, GradientsOfFactorsThatReadTrianglesAgreeWithDifferences) {
 TEST(Linalg, ErrorsNameTheOpAndTheBatchElement) {
   Tensor a = eye(3, TensorOptions(kDouble)).expand({4, 3, 3}).clone();
   a[2] = zeros({3, 3}, TensorOptions(kDouble));
-  EXPECT_EQ(linalg_message([&] { linalg_inv(a); }), "linalg_inv: batch element 2: the matrix is singular (pivot 1 is zero)");
-  EXPECT_EQ(linalg_message([&] { linalg_solve(a, a); }), "linalg_solve: batch element 2: the matrix is singular (pivot 1 is zero)");
-  EXPECT_EQ(linalg_message([&] { linalg_solve(a[2], a[0]); }), "linalg_solve: the matrix is singular (pivot 1 is zero)");
-  EXPECT_EQ(linalg_message([&] { linalg_cholesky(a); }),
-            "linalg_cholesky: batch element 2: the matrix is not positive definite (its leading minor of order 1)");
+  EXPECT_EQ(linalg_message([&] { linalg_inv(a); }),
+            "linalg_inv: batch element 2: the matrix is singular (pivot 1 is zero)");
+  EXPECT_EQ(linalg_message([&] { linalg_solve(a, a); }),
+            "linalg_solve: batch element 2: the matrix is singular (pivot 1 is zero)");
+  EXPECT_EQ(linalg_message([&] { linalg_solve(a[2], a[0]); }),
+            "linalg_solve: the matrix is singular (pivot 1 is zero)");
+  EXPECT_EQ(
+      linalg_message([&] { linalg_cholesky(a); }),
+      "linalg_cholesky: batch element 2: the matrix is not positive definite (its leading minor of order 1)");
   auto [inverse, info] = linalg_inv_ex(a);
   for (int64_t b = 0; b < 4; ++b) EXPECT_EQ(info[b].item().toLong(), b == 2 ? 1 : 0);
   Tensor bad = eye(3, TensorOptions(kDouble)).expand({2, 3, 3}).clone();
   bad[1][0][0] = std::nan("");
-  for (auto& message : {linalg_message([&] { linalg_svd(bad); }), linalg_message([&] { linalg_svdvals(bad); }), linalg_message([&] { linalg_eigh(bad); }),
-                        linalg_message([&] { linalg_eig(bad); }), linalg_message([&] { linalg_pinv(bad); }), linalg_message([&] { linalg_matrix_rank(bad); }),
-                        linalg_message([&] { linalg_cond(bad); }), linalg_message([&] { linalg_lstsq(bad, bad); })})
-    EXPECT_NE(message.find("batch element 1: the matrix has infinities or NaNs"), std::string::npos) << message;
+  for (auto& message :
+       {linalg_message([&] { linalg_svd(bad); }), linalg_message([&] { linalg_svdvals(bad); }),
+        linalg_message([&] { linalg_eigh(bad); }), linalg_message([&] { linalg_eig(bad); }),
+        linalg_message([&] { linalg_pinv(bad); }), linalg_message([&] { linalg_matrix_rank(bad); }),
+        linalg_message([&] { linalg_cond(bad); }), linalg_message([&] { linalg_lstsq(bad, bad); })})
+    EXPECT_NE(message.find("batch element 1: the matrix has infinities or NaNs"), std::string::npos)
+        << message;
   Tensor wide = zeros({2, 3}, TensorOptions(kDouble));
   EXPECT_THROW(linalg_inv(wide), ValueError);
   EXPECT_THROW(linalg_det(wide), ValueError);

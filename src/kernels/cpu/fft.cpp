@@ -27,10 +27,14 @@ Complex unit_root(int64_t k, int64_t n) {
   double c = std::cos(angle), s = std::sin(angle);
   if (octant & 1) std::swap(c, s);
   switch (octant >> 1) {
-    case 0: return {c, s};
-    case 1: return {-s, c};
-    case 2: return {-c, -s};
-    default: return {s, -c};
+    case 0:
+      return {c, s};
+    case 1:
+      return {-s, c};
+    case 2:
+      return {-c, -s};
+    default:
+      return {s, -c};
   }
 }
 
@@ -64,7 +68,8 @@ class Plan {
     }
     std::vector<Complex> filter(static_cast<size_t>(padded_));
     filter[0] = std::conj(chirp_[0]);
-    for (int64_t j = 1; j < n; ++j) filter[size_t(j)] = filter[size_t(padded_ - j)] = std::conj(chirp_[size_t(j)]);
+    for (int64_t j = 1; j < n; ++j)
+      filter[size_t(j)] = filter[size_t(padded_ - j)] = std::conj(chirp_[size_t(j)]);
     filter_.resize(size_t(padded_));
     there_->transform(filter.data(), filter_.data());
     a_.resize(size_t(padded_));
@@ -111,7 +116,9 @@ Plan& plan_for(int64_t n, bool forward, std::unique_ptr<Plan>& own) {
 }
 
 // Lines a chunk: about 30,000 operations, by the length alone.
-int64_t grain_of(int64_t n) { return std::max<int64_t>(1, 1 << 15 >> std::min(15, int(std::log2(double(n) + 1)) + 3)); }
+int64_t grain_of(int64_t n) {
+  return std::max<int64_t>(1, 1 << 15 >> std::min(15, int(std::log2(double(n) + 1)) + 3));
+}
 
 template <class T>
 std::complex<T> narrowed(Complex v, double scale) {
@@ -140,7 +147,8 @@ void fft_complex(const std::complex<T>* in, std::complex<T>* out, FftShape s, bo
         }
       for (int64_t w = 0; w < count; ++w) plan.transform(lines.data() + w * s.n, result.data() + w * s.n);
       for (int64_t j = 0; j < s.n; ++j)
-        for (int64_t w = 0; w < count; ++w) out[base + j * s.inner + w] = narrowed<T>(result[size_t(w * s.n + j)], scale);
+        for (int64_t w = 0; w < count; ++w)
+          out[base + j * s.inner + w] = narrowed<T>(result[size_t(w * s.n + j)], scale);
     }
   });
 }
@@ -161,7 +169,8 @@ void fft_real(const T* in, std::complex<T>* out, int64_t outer, int64_t n, doubl
     for (int64_t o = begin; o < end; ++o) {
       const T* x = in + o * n;
       std::complex<T>* y = out + o * half;
-      for (int64_t j = 0; j < length; ++j) line[size_t(j)] = even ? Complex(double(x[2 * j]), double(x[2 * j + 1])) : Complex(double(x[j]), 0);
+      for (int64_t j = 0; j < length; ++j)
+        line[size_t(j)] = even ? Complex(double(x[2 * j]), double(x[2 * j + 1])) : Complex(double(x[j]), 0);
       plan.transform(line.data(), z.data());
       if (!even) {
         for (int64_t k = 0; k < half; ++k) y[k] = narrowed<T>(z[size_t(k)], scale);

@@ -20,7 +20,10 @@ using Char = const char*;
 template <class T>
 constexpr bool kComplex = !std::is_same_v<T, Real<T>>;
 template <class T>
-constexpr int kType = std::is_same_v<T, float> ? 0 : std::is_same_v<T, double> ? 1 : std::is_same_v<T, std::complex<float>> ? 2 : 3;
+constexpr int kType = std::is_same_v<T, float>                 ? 0
+                      : std::is_same_v<T, double>              ? 1
+                      : std::is_same_v<T, std::complex<float>> ? 2
+                                                               : 3;
 
 // Routines by element type. Real and complex ones share a signature where LAPACK gives them one.
 struct Table {
@@ -29,23 +32,34 @@ struct Table {
   using Potrf = void(Char, Int, void*, Int, int*, size_t);
   using Potrs = void(Char, Int, Int, const void*, Int, void*, Int, int*, size_t);
   using Sytrf = void(Char, Int, void*, Int, int*, void*, Int, int*, size_t);
-  using Trsm = void(Char, Char, Char, Char, Int, Int, const void*, const void*, Int, void*, Int, size_t, size_t, size_t, size_t);
+  using Trsm = void(Char, Char, Char, Char, Int, Int, const void*, const void*, Int, void*, Int, size_t,
+                    size_t, size_t, size_t);
   using Geqrf = void(Int, Int, void*, Int, void*, void*, Int, int*);
   using Orgqr = void(Int, Int, Int, void*, Int, const void*, void*, Int, int*);
-  using Ormqr = void(Char, Char, Int, Int, Int, const void*, Int, const void*, void*, Int, void*, Int, int*, size_t, size_t);
+  using Ormqr = void(Char, Char, Int, Int, Int, const void*, Int, const void*, void*, Int, void*, Int, int*,
+                     size_t, size_t);
   using Syevd = void(Char, Char, Int, void*, Int, void*, void*, Int, int*, Int, int*, size_t, size_t);
-  using Heevd = void(Char, Char, Int, void*, Int, void*, void*, Int, void*, Int, int*, Int, int*, size_t, size_t);
-  using GeevReal = void(Char, Char, Int, void*, Int, void*, void*, void*, Int, void*, Int, void*, Int, int*, size_t, size_t);
-  using GeevComplex = void(Char, Char, Int, void*, Int, void*, void*, Int, void*, Int, void*, Int, void*, int*, size_t, size_t);
-  using GesddReal = void(Char, Int, Int, void*, Int, void*, void*, Int, void*, Int, void*, Int, int*, int*, size_t);
-  using GesddComplex = void(Char, Int, Int, void*, Int, void*, void*, Int, void*, Int, void*, Int, void*, int*, int*, size_t);
+  using Heevd = void(Char, Char, Int, void*, Int, void*, void*, Int, void*, Int, int*, Int, int*, size_t,
+                     size_t);
+  using GeevReal = void(Char, Char, Int, void*, Int, void*, void*, void*, Int, void*, Int, void*, Int, int*,
+                        size_t, size_t);
+  using GeevComplex = void(Char, Char, Int, void*, Int, void*, void*, Int, void*, Int, void*, Int, void*,
+                           int*, size_t, size_t);
+  using GesddReal = void(Char, Int, Int, void*, Int, void*, void*, Int, void*, Int, void*, Int, int*, int*,
+                         size_t);
+  using GesddComplex = void(Char, Int, Int, void*, Int, void*, void*, Int, void*, Int, void*, Int, void*,
+                            int*, int*, size_t);
   using Gels = void(Char, Int, Int, Int, void*, Int, void*, Int, void*, Int, int*, size_t);
   using GelsyReal = void(Int, Int, Int, void*, Int, void*, Int, int*, const void*, int*, void*, Int, int*);
-  using GelsyComplex = void(Int, Int, Int, void*, Int, void*, Int, int*, const void*, int*, void*, Int, void*, int*);
+  using GelsyComplex = void(Int, Int, Int, void*, Int, void*, Int, int*, const void*, int*, void*, Int, void*,
+                            int*);
   using GelssReal = void(Int, Int, Int, void*, Int, void*, Int, void*, const void*, int*, void*, Int, int*);
-  using GelssComplex = void(Int, Int, Int, void*, Int, void*, Int, void*, const void*, int*, void*, Int, void*, int*);
-  using GelsdReal = void(Int, Int, Int, void*, Int, void*, Int, void*, const void*, int*, void*, Int, int*, int*);
-  using GelsdComplex = void(Int, Int, Int, void*, Int, void*, Int, void*, const void*, int*, void*, Int, void*, int*, int*);
+  using GelssComplex = void(Int, Int, Int, void*, Int, void*, Int, void*, const void*, int*, void*, Int,
+                            void*, int*);
+  using GelsdReal = void(Int, Int, Int, void*, Int, void*, Int, void*, const void*, int*, void*, Int, int*,
+                         int*);
+  using GelsdComplex = void(Int, Int, Int, void*, Int, void*, Int, void*, const void*, int*, void*, Int,
+                            void*, int*, int*);
 
   Getrf* getrf[4];
   Getrs* getrs[4];
@@ -84,8 +98,10 @@ class Loader {
       bool is_complex = letters[k] == 'c' || letters[k] == 'z';
       std::string name = letters[k] + std::string(is_complex && complex ? complex : real) + "_";
       Result<F*> found = library_.symbol<F>(name);
-      if (found) slots[k] = *found;
-      else if (missing.empty()) missing = found.error();
+      if (found)
+        slots[k] = *found;
+      else if (missing.empty())
+        missing = found.error();
     }
   }
   std::string missing;
@@ -154,7 +170,8 @@ template <class T>
 int work_length(T answer) {
   double n = double(std::real(answer));
   n = std::max(1.0, std::ceil(n * (1 + double(std::numeric_limits<Real<T>>::epsilon()))));
-  VESTA_CHECK(n <= double(std::numeric_limits<int>::max()), "linalg: the matrix is too large for LAPACK's 32-bit sizes");
+  VESTA_CHECK(n <= double(std::numeric_limits<int>::max()),
+              "linalg: the matrix is too large for LAPACK's 32-bit sizes");
   return int(n);
 }
 template <class V>
@@ -178,7 +195,8 @@ void with_work(Scratch<T>& s, Call&& call) {
 
 void require(const char* op) {
   const std::string& missing = table().missing;
-  VESTA_CHECK_AS(NotImplementedError, missing.empty(), op, ": linalg needs LAPACK; install liblapack3 (or libopenblas0): ", missing);
+  VESTA_CHECK_AS(NotImplementedError, missing.empty(), op,
+                 ": linalg needs LAPACK; install liblapack3 (or libopenblas0): ", missing);
 }
 int narrow(int64_t size, const char* op) {
   VESTA_CHECK(size <= std::numeric_limits<int>::max(), op, ": a size of ", size, " is too large for LAPACK");
@@ -219,7 +237,8 @@ int sytrf(bool hermitian, char uplo, int n, T* a, int* pivots, Scratch<T>& s) {
 template <class T>
 int sytrs(bool hermitian, char uplo, int n, int nrhs, const T* factor, const int* pivots, T* b) {
   int info = 0, ld = at_least_one(n);
-  (hermitian ? table().hetrs : table().sytrs)[kType<T>](&uplo, &n, &nrhs, factor, &ld, pivots, b, &ld, &info, 1);
+  (hermitian ? table().hetrs : table().sytrs)[kType<T>](&uplo, &n, &nrhs, factor, &ld, pivots, b, &ld, &info,
+                                                        1);
   return info;
 }
 template <class T>
@@ -231,17 +250,20 @@ void trsm(char side, char uplo, char trans, char diag, int m, int n, const T* a,
 template <class T>
 int geqrf(int m, int n, T* a, T* tau, Scratch<T>& s) {
   int info = 0, lda = at_least_one(m);
-  with_work(s, [&](T* work, int* lwork) { table().geqrf[kType<T>](&m, &n, a, &lda, tau, work, lwork, &info); });
+  with_work(s,
+            [&](T* work, int* lwork) { table().geqrf[kType<T>](&m, &n, a, &lda, tau, work, lwork, &info); });
   return info;
 }
 template <class T>
 int orgqr(int m, int n, int k, T* a, T* tau, Scratch<T>& s) {
   int info = 0, lda = at_least_one(m);
-  with_work(s, [&](T* work, int* lwork) { table().orgqr[kType<T>](&m, &n, &k, a, &lda, tau, work, lwork, &info); });
+  with_work(
+      s, [&](T* work, int* lwork) { table().orgqr[kType<T>](&m, &n, &k, a, &lda, tau, work, lwork, &info); });
   return info;
 }
 template <class T>
-int ormqr(char side, bool adjoint, int m, int n, int k, const T* a, int lda, const T* tau, T* c, Scratch<T>& s) {
+int ormqr(char side, bool adjoint, int m, int n, int k, const T* a, int lda, const T* tau, T* c,
+          Scratch<T>& s) {
   int info = 0, ldc = at_least_one(m);
   char trans = !adjoint ? 'N' : kComplex<T> ? 'C' : 'T';
   with_work(s, [&](T* work, int* lwork) {
@@ -263,7 +285,8 @@ int heevd(bool vectors, char uplo, int n, T* a, Real<T>* w, Scratch<T>& s) {
     grow(s.work, lwork);
     grow(s.real, lreal);
     grow(s.integer, integers);
-    f(&job, &uplo, &n, a, &lda, w, s.work.data(), &lwork, s.real.data(), &lreal, s.integer.data(), &integers, &info, 1, 1);
+    f(&job, &uplo, &n, a, &lda, w, s.work.data(), &lwork, s.real.data(), &lreal, s.integer.data(), &integers,
+      &info, 1, 1);
   } else {
     auto* f = table().syevd[kType<T>];
     f(&job, &uplo, &n, a, &lda, w, &answer, &query, &integers, &query, &info, 1, 1);
@@ -282,7 +305,8 @@ int geev(int n, T* a, std::complex<Real<T>>* w, std::complex<Real<T>>* v, Scratc
   if constexpr (kComplex<T>) {
     grow(s.real, 2 * int64_t(n));
     with_work(s, [&](T* work, int* lwork) {
-      table().geev_complex[kType<T> - 2](&none, &job, &n, a, &ld, w, nullptr, &one, v, v ? &ld : &one, work, lwork, s.real.data(), &info, 1, 1);
+      table().geev_complex[kType<T> - 2](&none, &job, &n, a, &ld, w, nullptr, &one, v, v ? &ld : &one, work,
+                                         lwork, s.real.data(), &info, 1, 1);
     });
   } else {
     // wr, wi, then the packed eigenvectors; s.work stays LAPACK's own.
@@ -290,7 +314,8 @@ int geev(int n, T* a, std::complex<Real<T>>* w, std::complex<Real<T>>* v, Scratc
     grow(s.real, 2 * int64_t(n) + (v ? nn : 1));
     T *wr = s.real.data(), *wi = wr + n, *packed = wi + n;
     with_work(s, [&](T* work, int* lwork) {
-      table().geev_real[kType<T>](&none, &job, &n, a, &ld, wr, wi, nullptr, &one, packed, v ? &ld : &one, work, lwork, &info, 1, 1);
+      table().geev_real[kType<T>](&none, &job, &n, a, &ld, wr, wi, nullptr, &one, packed, v ? &ld : &one,
+                                  work, lwork, &info, 1, 1);
     });
     for (int j = 0; j < n; ++j) w[j] = {wr[j], wi[j]};
     // A complex pair (j, j + 1) has its vector's real part in column j and the imaginary part in column j + 1.
@@ -314,7 +339,8 @@ int geev(int n, T* a, std::complex<Real<T>>* w, std::complex<Real<T>>* v, Scratc
 
 template <class T>
 int gesdd(char job, int m, int n, T* a, Real<T>* sigma, T* u, T* vh, Scratch<T>& s) {
-  int info = 0, k = std::min(m, n), lda = at_least_one(m), ldu = at_least_one(m), ldvh = at_least_one(job == 'A' ? n : k);
+  int info = 0, k = std::min(m, n), lda = at_least_one(m), ldu = at_least_one(m),
+      ldvh = at_least_one(job == 'A' ? n : k);
   if (job == 'N') ldu = ldvh = 1;
   grow(s.integer, 8 * int64_t(k) + 1);
   if constexpr (kComplex<T>) {
@@ -323,23 +349,28 @@ int gesdd(char job, int m, int n, T* a, Real<T>* sigma, T* u, T* vh, Scratch<T>&
     int64_t reals = job == 'N' ? 7 * mn : std::max(5 * mn * mn + 5 * mn, 2 * mx * mn + 2 * mn * mn + mn);
     grow(s.real, reals + 1);
     with_work(s, [&](T* work, int* lwork) {
-      table().gesdd_complex[kType<T> - 2](&job, &m, &n, a, &lda, sigma, u, &ldu, vh, &ldvh, work, lwork, s.real.data(), s.integer.data(), &info, 1);
+      table().gesdd_complex[kType<T> - 2](&job, &m, &n, a, &lda, sigma, u, &ldu, vh, &ldvh, work, lwork,
+                                          s.real.data(), s.integer.data(), &info, 1);
     });
   } else {
     with_work(s, [&](T* work, int* lwork) {
-      table().gesdd_real[kType<T>](&job, &m, &n, a, &lda, sigma, u, &ldu, vh, &ldvh, work, lwork, s.integer.data(), &info, 1);
+      table().gesdd_real[kType<T>](&job, &m, &n, a, &lda, sigma, u, &ldu, vh, &ldvh, work, lwork,
+                                   s.integer.data(), &info, 1);
     });
   }
   return info;
 }
 
 template <class T>
-int lstsq(LstsqDriver driver, int m, int n, int nrhs, T* a, T* b, Real<T>* sigma, Real<T> rcond, int* rank, Scratch<T>& s) {
+int lstsq(LstsqDriver driver, int m, int n, int nrhs, T* a, T* b, Real<T>* sigma, Real<T> rcond, int* rank,
+          Scratch<T>& s) {
   int info = 0, lda = at_least_one(m), ldb = at_least_one(std::max(m, n)), mn = std::min(m, n);
   const Table& t = table();
   if (driver == LstsqDriver::gels) {
     char none = 'N';
-    with_work(s, [&](T* work, int* lwork) { t.gels[kType<T>](&none, &m, &n, &nrhs, a, &lda, b, &ldb, work, lwork, &info, 1); });
+    with_work(s, [&](T* work, int* lwork) {
+      t.gels[kType<T>](&none, &m, &n, &nrhs, a, &lda, b, &ldb, work, lwork, &info, 1);
+    });
     return info;
   }
   if (driver == LstsqDriver::gelsy) {
@@ -348,10 +379,14 @@ int lstsq(LstsqDriver driver, int m, int n, int nrhs, T* a, T* b, Real<T>* sigma
     if constexpr (kComplex<T>) {
       grow(s.real, 2 * int64_t(n) + 1);
       with_work(s, [&](T* work, int* lwork) {
-        t.gelsy_complex[kType<T> - 2](&m, &n, &nrhs, a, &lda, b, &ldb, s.integer.data(), &rcond, rank, work, lwork, s.real.data(), &info);
+        t.gelsy_complex[kType<T> - 2](&m, &n, &nrhs, a, &lda, b, &ldb, s.integer.data(), &rcond, rank, work,
+                                      lwork, s.real.data(), &info);
       });
     } else {
-      with_work(s, [&](T* work, int* lwork) { t.gelsy_real[kType<T>](&m, &n, &nrhs, a, &lda, b, &ldb, s.integer.data(), &rcond, rank, work, lwork, &info); });
+      with_work(s, [&](T* work, int* lwork) {
+        t.gelsy_real[kType<T>](&m, &n, &nrhs, a, &lda, b, &ldb, s.integer.data(), &rcond, rank, work, lwork,
+                               &info);
+      });
     }
     return info;
   }
@@ -359,10 +394,13 @@ int lstsq(LstsqDriver driver, int m, int n, int nrhs, T* a, T* b, Real<T>* sigma
     if constexpr (kComplex<T>) {
       grow(s.real, 5 * int64_t(mn) + 1);
       with_work(s, [&](T* work, int* lwork) {
-        t.gelss_complex[kType<T> - 2](&m, &n, &nrhs, a, &lda, b, &ldb, sigma, &rcond, rank, work, lwork, s.real.data(), &info);
+        t.gelss_complex[kType<T> - 2](&m, &n, &nrhs, a, &lda, b, &ldb, sigma, &rcond, rank, work, lwork,
+                                      s.real.data(), &info);
       });
     } else {
-      with_work(s, [&](T* work, int* lwork) { t.gelss_real[kType<T>](&m, &n, &nrhs, a, &lda, b, &ldb, sigma, &rcond, rank, work, lwork, &info); });
+      with_work(s, [&](T* work, int* lwork) {
+        t.gelss_real[kType<T>](&m, &n, &nrhs, a, &lda, b, &ldb, sigma, &rcond, rank, work, lwork, &info);
+      });
     }
     return info;
   }
@@ -377,7 +415,8 @@ int lstsq(LstsqDriver driver, int m, int n, int nrhs, T* a, T* b, Real<T>* sigma
     grow(s.work, lwork);
     grow(s.real, work_length(reals));
     grow(s.integer, at_least_one(integers));
-    f(&m, &n, &nrhs, a, &lda, b, &ldb, sigma, &rcond, rank, s.work.data(), &lwork, s.real.data(), s.integer.data(), &info);
+    f(&m, &n, &nrhs, a, &lda, b, &ldb, sigma, &rcond, rank, s.work.data(), &lwork, s.real.data(),
+      s.integer.data(), &info);
   } else {
     auto* f = t.gelsd_real[kType<T>];
     f(&m, &n, &nrhs, a, &lda, b, &ldb, sigma, &rcond, rank, &answer, &query, &integers, &info);
@@ -389,20 +428,20 @@ int lstsq(LstsqDriver driver, int m, int n, int nrhs, T* a, T* b, Real<T>* sigma
   return info;
 }
 
-#define VESTA_LAPACK_FOR(T)                                                                                      \
-  template int getrf<T>(int, int, T*, int*);                                                                     \
-  template int getrs<T>(char, int, int, const T*, const int*, T*);                                               \
-  template int potrf<T>(char, int, T*);                                                                          \
-  template int potrs<T>(char, int, int, const T*, T*);                                                           \
-  template int sytrf<T>(bool, char, int, T*, int*, Scratch<T>&);                                                 \
-  template int sytrs<T>(bool, char, int, int, const T*, const int*, T*);                                         \
-  template void trsm<T>(char, char, char, char, int, int, const T*, int, T*);                                    \
-  template int geqrf<T>(int, int, T*, T*, Scratch<T>&);                                                          \
-  template int orgqr<T>(int, int, int, T*, T*, Scratch<T>&);                                                     \
-  template int ormqr<T>(char, bool, int, int, int, const T*, int, const T*, T*, Scratch<T>&);                    \
-  template int heevd<T>(bool, char, int, T*, Real<T>*, Scratch<T>&);                                             \
-  template int geev<T>(int, T*, std::complex<Real<T>>*, std::complex<Real<T>>*, Scratch<T>&);                    \
-  template int gesdd<T>(char, int, int, T*, Real<T>*, T*, T*, Scratch<T>&);                                      \
+#define VESTA_LAPACK_FOR(T)                                                                   \
+  template int getrf<T>(int, int, T*, int*);                                                  \
+  template int getrs<T>(char, int, int, const T*, const int*, T*);                            \
+  template int potrf<T>(char, int, T*);                                                       \
+  template int potrs<T>(char, int, int, const T*, T*);                                        \
+  template int sytrf<T>(bool, char, int, T*, int*, Scratch<T>&);                              \
+  template int sytrs<T>(bool, char, int, int, const T*, const int*, T*);                      \
+  template void trsm<T>(char, char, char, char, int, int, const T*, int, T*);                 \
+  template int geqrf<T>(int, int, T*, T*, Scratch<T>&);                                       \
+  template int orgqr<T>(int, int, int, T*, T*, Scratch<T>&);                                  \
+  template int ormqr<T>(char, bool, int, int, int, const T*, int, const T*, T*, Scratch<T>&); \
+  template int heevd<T>(bool, char, int, T*, Real<T>*, Scratch<T>&);                          \
+  template int geev<T>(int, T*, std::complex<Real<T>>*, std::complex<Real<T>>*, Scratch<T>&); \
+  template int gesdd<T>(char, int, int, T*, Real<T>*, T*, T*, Scratch<T>&);                   \
   template int lstsq<T>(LstsqDriver, int, int, int, T*, T*, Real<T>*, Real<T>, int*, Scratch<T>&);
 VESTA_LAPACK_FOR(float)
 VESTA_LAPACK_FOR(double)

@@ -12,9 +12,13 @@
 namespace vesta::cpu::lapack {
 
 template <class T>
-struct RealOf { using type = T; };
+struct RealOf {
+  using type = T;
+};
 template <class R>
-struct RealOf<std::complex<R>> { using type = R; };
+struct RealOf<std::complex<R>> {
+  using type = R;
+};
 template <class T>
 using Real = typename RealOf<T>::type;
 
@@ -58,7 +62,8 @@ template <class T>
 int orgqr(int m, int n, int k, T* a, T* tau, Scratch<T>& s);
 // C = op(Q) C (side 'L') or C op(Q), C is m x n; adjoint: Q^H.
 template <class T>
-int ormqr(char side, bool adjoint, int m, int n, int k, const T* a, int lda, const T* tau, T* c, Scratch<T>& s);
+int ormqr(char side, bool adjoint, int m, int n, int k, const T* a, int lda, const T* tau, T* c,
+          Scratch<T>& s);
 // Eigenvalues, ascending, of the triangle `uplo`; with vectors they replace a.
 template <class T>
 int heevd(bool vectors, char uplo, int n, T* a, Real<T>* w, Scratch<T>& s);
