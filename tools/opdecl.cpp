@@ -37,12 +37,34 @@ const std::set<std::string> kHandWritten = {
 
 // Arguments whose default exists in schemas only: as C++ defaults they would make calls like t.var() and t.any()
 // ambiguous. libtorch leaves out the same ones.
-const std::set<std::string> kNoCppDefault = {
-    "any.dims dim",           "all.dims dim",          "var unbiased",          "var.dim unbiased",
-    "std unbiased",           "std.dim unbiased",      "var_mean unbiased",     "var_mean.dim unbiased",
-    "std_mean unbiased",      "std_mean.dim unbiased", "conv1d.padding bias",   "conv1d.padding stride",
-    "conv1d.padding padding", "conv2d.padding bias",   "conv2d.padding stride", "conv2d.padding padding",
-    "conv3d.padding bias",    "conv3d.padding stride", "conv3d.padding padding"};
+const std::set<std::string> kNoCppDefault = {"any.dims dim",
+                                             "all.dims dim",
+                                             "var unbiased",
+                                             "var.dim unbiased",
+                                             "std unbiased",
+                                             "std.dim unbiased",
+                                             "var_mean unbiased",
+                                             "var_mean.dim unbiased",
+                                             "std_mean unbiased",
+                                             "std_mean.dim unbiased",
+                                             "conv1d.padding bias",
+                                             "conv1d.padding stride",
+                                             "conv1d.padding padding",
+                                             "conv2d.padding bias",
+                                             "conv2d.padding stride",
+                                             "conv2d.padding padding",
+                                             "conv3d.padding bias",
+                                             "conv3d.padding stride",
+                                             "conv3d.padding padding",
+                                             "linalg_pinv.atol_rtol_tensor atol",
+                                             "linalg_pinv.atol_rtol_tensor rtol",
+                                             "linalg_matrix_rank.atol_rtol_tensor atol",
+                                             "linalg_matrix_rank.atol_rtol_tensor rtol",
+                                             "stft.center hop_length",
+                                             "stft.center win_length",
+                                             "stft.center window",
+                                             "stft.center center",
+                                             "stft.center pad_mode"};
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

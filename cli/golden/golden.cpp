@@ -21,7 +21,7 @@
 namespace vesta::golden {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // tensors of keyword arguments are numbered as they stand in the file
 
 double json_number(const Json& j) {
   if (j.is_string()) {

@@ -41,6 +41,12 @@ struct AsFunction {
     if (op.schema.name == "binary_cross_entropy") return 2;
     return op.schema.name.find("igamma") == 0 || op.schema.name.find("special_gammainc") == 0 ? 0 : -1;
   }
+  // Functions of a Hermitian matrix that read one triangle: single elements cannot be varied.
+  static bool hermitian_argument(const Op& op) {
+    auto& n = op.schema.name;
+    return n == "cholesky" || n == "linalg_matrix_sqrth" || n == "linalg_cholesky" ||
+           n == "linalg_cholesky_ex" || n == "_linalg_eigh" || n == "linalg_eigh" || n == "linalg_eigvalsh";
+  }
   variable_list inputs() const {
     std::vector<Tensor> all = flat_defined();
     variable_list list;
@@ -55,8 +61,10 @@ struct AsFunction {
       return replaced ? in[used++] : t;
     });
   }
-  variable_list operator()(const variable_list& in) const {
-    variable_list outs;
+  variable_list operator()(const variable_list& given) const {
+    variable_list outs, in = given;
+    if (hermitian_argument(*c.op) && !in.empty() && in[0].dim() >= 2)
+      in[0] = (in[0] + in[0].transpose(-2, -1).conj()) * 0.5;
     Arguments results = run(*c.op, substituted(in));
     for (size_t j = 0; j < results.size(); ++j)
       if (!(c.op->def->non_diff_outputs >> j & 1))

@@ -119,6 +119,8 @@ const std::set<std::string> kConstantOfTheInput = {
     "zeros_like", "ones_like", "full_like", "empty_like", "argwhere", "nonzero_numpy", "isfinite", "isreal",
     "where", "randn_like", "rand_like", "_unique", "_unique2", "unique_dim", "unique_consecutive",
     "unique_dim_consecutive", "nextafter",
+    // PyTorch has a formula that only throws:
+    "geqrf",
     // second derivatives that are not offered:
     "native_batch_norm_backward", "native_group_norm_backward"};
 
