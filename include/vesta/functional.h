@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "vesta/functional_activation.h"
+#include "vesta/functional_layer.h"
+#include "vesta/functional_loss.h"
 #include "vesta/option_arg.h"
 #include "vesta/tensor.h"
 
 namespace vesta {
-
-// How a loss joins its elements.
-enum class Reduction : int8_t { None = 0, Mean = 1, Sum = 2 };
-inline constexpr Reduction kNone = Reduction::None, kMean = Reduction::Mean, kSum = Reduction::Sum;
 
 namespace nn {
 
@@ -187,7 +186,6 @@ Tensor hardsigmoid(const Tensor& input);
 Tensor hardtanh(Tensor input, const HardtanhFuncOptions& options = {});
 Tensor leaky_relu(Tensor input, const LeakyReLUFuncOptions& options = {});
 Tensor elu(Tensor input, const ELUFuncOptions& options = {});
-Tensor selu(const Tensor& input);
 Tensor softplus(const Tensor& input, const SoftplusFuncOptions& options = {});
 Tensor softsign(const Tensor& input);
 Tensor glu(const Tensor& input, const GLUFuncOptions& options = {});

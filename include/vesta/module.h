@@ -10,8 +10,10 @@
 #include <atomic>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -86,7 +88,6 @@ class Module {
   // The name defaults to the class's.
   explicit Module(std::string name = {});
   virtual ~Module();
-  Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
   const std::string& name() const;
@@ -133,8 +134,12 @@ class Module {
   // unexpected names; otherwise these are returned.
   virtual IncompatibleKeys load_state_dict(const StateDict& dict, bool strict = true);
 
+  // A module of its own with the same structure, values, dtypes and modes, on `device` where given; without gradients
+  // and hooks. NotImplementedError unless the class is Cloneable (vesta/nn_cloneable.h).
+  virtual ModulePtr<Module> clone(std::optional<Device> device = std::nullopt) const;
+
   // Prints name(options), and children indented, as libtorch does. The layers override describe.
-  void pretty_print(std::ostream& out) const;
+  virtual void pretty_print(std::ostream& out) const;
   virtual void describe(std::ostream& out) const;
 
   // This module as a ModuleType (holder or implementation), null where it is none.
@@ -167,6 +172,9 @@ class Module {
     set_child(name, holder.ptr());
     return holder;
   }
+  // ValueError where the name is not registered, here and below.
+  void unregister_parameter(const std::string& name) { parameters_.erase(name); }
+  void unregister_buffer(const std::string& name) { buffers_.erase(name); }
   void unregister_module(const std::string& name);
 
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -175,13 +183,29 @@ class Module {
   }
 
  protected:
+  // For Cloneable: the tables are copied, so the copy shares tensors and children until they are registered anew.
+  Module(const Module& other);
+  void forget_registrations();
+  // NotImplementedError where this is of a class derived from `type`, whose own part a copy would lack.
+  void require_type(const std::type_info& type) const;
+  // Gives this module, which has the structure of `source`, the values, dtypes and modes of `source`. What is one tensor
+  // there must be one tensor here, and the reverse: ValueError otherwise.
+  void copy_state_of(const Module& source, std::optional<Device> device);
+  // Called by copy_state_of first. Checks that both have registered the same names; containers, which can, make what is
+  // missing.
+  virtual void adopt_structure_of(const Module& source, std::optional<Device> device);
+
   void set_training(bool on) { training_ = on; }
+  OrderedDict<std::string, Tensor>& own_parameters() { return parameters_; }
+  const OrderedDict<std::string, Tensor>& own_parameters() const { return parameters_; }
 
  private:
   struct Buffer {
     Tensor tensor;
     bool persistent;
   };
+  struct CopiedState;
+  void copy_state_of(const Module& source, std::optional<Device> device, const std::string& path, CopiedState& done);
   void add_child(std::string name, ModulePtr<Module> module);
   void set_child(const std::string& name, ModulePtr<Module> module);
   template <class F>
@@ -251,6 +275,12 @@ struct ContainedIn<T, std::void_t<typename T::ContainedType>> {
   using type = typename T::ContainedType;
 };
 }  // namespace detail
+
+// The same module as a T, shared; null where it is something else.
+template <class T>
+ModulePtr<T> module_cast(const ModulePtr<Module>& module) {
+  return ModulePtr<T>::share(dynamic_cast<T*>(module.get()));
+}
 
 template <class ModuleType>
 auto Module::as() {

@@ -8,10 +8,10 @@ namespace vesta {
 
 enum class FanMode : uint8_t { FanIn, FanOut };
 inline constexpr FanMode kFanIn = FanMode::FanIn, kFanOut = FanMode::FanOut;
-enum class Nonlinearity : uint8_t { Linear, Conv, Sigmoid, Tanh, ReLU, LeakyReLU, SELU };
+enum class Nonlinearity : uint8_t { Linear, Conv, Sigmoid, Tanh, ReLU, LeakyReLU, SELU, GELU };
 inline constexpr Nonlinearity kLinear = Nonlinearity::Linear, kSigmoid = Nonlinearity::Sigmoid,
                               kTanh = Nonlinearity::Tanh, kReLU = Nonlinearity::ReLU,
-                              kLeakyReLU = Nonlinearity::LeakyReLU, kSELU = Nonlinearity::SELU;
+                              kLeakyReLU = Nonlinearity::LeakyReLU, kSELU = Nonlinearity::SELU, kGELU = Nonlinearity::GELU;
 
 namespace nn::init {
 
@@ -34,6 +34,7 @@ Tensor kaiming_uniform_(Tensor tensor, double a = 0, FanMode mode = kFanIn,
 Tensor kaiming_normal_(Tensor tensor, double a = 0, FanMode mode = kFanIn,
                        Nonlinearity nonlinearity = kLeakyReLU,
                        const Generator& generator = Generator(nullptr));
+// ValueError for GELU, which has no recommended gain.
 double calculate_gain(Nonlinearity nonlinearity, double param = 0.01);
 
 }  // namespace nn::init

@@ -32,7 +32,6 @@ Tensor leaky_relu(Tensor input, const LeakyReLUFuncOptions& options) {
 Tensor elu(Tensor input, const ELUFuncOptions& options) {
   return options.inplace() ? vesta::elu_(input, options.alpha()) : vesta::elu(input, options.alpha());
 }
-Tensor selu(const Tensor& input) { return vesta::selu(input); }
 Tensor softplus(const Tensor& input, const SoftplusFuncOptions& options) {
   return vesta::softplus(input, options.beta(), options.threshold());
 }

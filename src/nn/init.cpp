@@ -52,9 +52,11 @@ double calculate_gain(Nonlinearity nonlinearity, double param) {
     case Nonlinearity::Linear:
     case Nonlinearity::Conv:
     case Nonlinearity::Sigmoid:
+      return 1;
+    case Nonlinearity::GELU:
       break;
   }
-  return 1;
+  throw ValueError("calculate_gain: unsupported nonlinearity");
 }
 
 Tensor uniform_(Tensor tensor, double low, double high, const Generator& generator) {

@@ -1,4 +1,4 @@
-// Linear, Identity, Flatten, Embedding, Dropout.
+// Linear, Identity, Flatten, Embedding.
 #include <cmath>
 #include <ostream>
 
@@ -60,6 +60,7 @@ EmbeddingImpl::EmbeddingImpl(EmbeddingOptions o) : options(std::move(o)) {
     VESTA_CHECK(given.dim() == 2 && given.size(0) == rows && given.size(1) == options.embedding_dim(),
                 "Embedding: _weight does not have the shape [num_embeddings, embedding_dim]");
     weight = register_parameter("weight", given);
+    options._weight({});  // the module owns it now: a clone must not take it again
   } else {
     weight = register_parameter("weight", empty({rows, options.embedding_dim()}));
     reset_parameters();
@@ -94,19 +95,6 @@ Embedding Embedding::from_pretrained(const Tensor& embeddings, bool freeze) {
   Embedding embedding(EmbeddingOptions(embeddings.size(0), embeddings.size(1))._weight(embeddings));
   embedding->weight.requires_grad_(!freeze);
   return embedding;
-}
-
-DropoutImpl::DropoutImpl(const DropoutOptions& o) : options(o) {
-  VESTA_CHECK(options.p() >= 0 && options.p() <= 1, "Dropout: expected a probability between 0 and 1, got ",
-              options.p());
-}
-Tensor DropoutImpl::forward(const Tensor& input) {
-  return functional::dropout(
-      input, DropoutFuncOptions().p(options.p()).training(is_training()).inplace(options.inplace()));
-}
-void DropoutImpl::describe(std::ostream& out) const {
-  out << "vesta::nn::Dropout(p=" << options.p() << ", inplace=" << (options.inplace() ? "true" : "false")
-      << ")";
 }
 
 }  // namespace vesta::nn

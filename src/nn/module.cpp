@@ -11,26 +11,12 @@
 #include <cstdlib>
 #endif
 
+#include "nn/type_name.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
 
 namespace vesta::nn {
 namespace {
-
-std::string class_name(const std::type_info& type) {
-#if __has_include(<cxxabi.h>)
-  int status = 0;
-  if (char* text = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status)) {
-    std::string name = text;
-    std::free(text);
-    // Programs often keep their modules in an unnamed namespace, which says nothing to the reader.
-    const std::string unnamed = "(anonymous namespace)::";
-    for (size_t at; (at = name.find(unnamed)) != std::string::npos;) name.erase(at, unnamed.size());
-    return name;
-  }
-#endif
-  return type.name();
-}
 
 void check_name(const char* function, const std::string& name) {
   VESTA_CHECK(!name.empty(), function, ": the name must not be empty");
@@ -62,12 +48,27 @@ std::string indented(const std::string& text) {
 
 }  // namespace
 
+std::string type_name(const std::type_info& type) {
+#if __has_include(<cxxabi.h>)
+  int status = 0;
+  if (char* text = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status)) {
+    std::string name = text;
+    std::free(text);
+    // Programs often keep their modules in an unnamed namespace, which says nothing to the reader.
+    const std::string unnamed = "(anonymous namespace)::";
+    for (size_t at; (at = name.find(unnamed)) != std::string::npos;) name.erase(at, unnamed.size());
+    return name;
+  }
+#endif
+  return type.name();
+}
+
 Module::Module(std::string name) : name_(std::move(name)) {}
 Module::~Module() = default;
 
 // Late: inside the constructor typeid would name a base.
 const std::string& Module::name() const {
-  if (name_.empty()) name_ = class_name(typeid(*this));
+  if (name_.empty()) name_ = type_name(typeid(*this));
   return name_;
 }
 

@@ -1,0 +1,50 @@
+#pragma once
+// Cloneable: makes clone() of a module work, in one of two ways.
+//   1. The class has `options` and a constructor from them (all layers of Vesta): deriving from Cloneable is enough.
+//   2. The class has a method reset() that registers everything, as in libtorch:
+//        struct NetImpl : nn::Cloneable<NetImpl> {
+//          NetImpl() { reset(); }
+//          void reset() override { fc = register_module("fc", nn::Linear(4, 2)); }
+//          nn::Linear fc{nullptr};
+//        };
+//        auto copy = nn::module_cast<NetImpl>(net->clone());
+// The copy is made anew and then given the original's values. Weights that are tied must be tied by reset(); modules
+// pushed into containers later are cloned one by one.
+#include <typeinfo>
+
+#include "vesta/module.h"
+
+namespace vesta::nn {
+
+template <class Derived>
+class Cloneable : public Module {
+ public:
+  using Module::Module;
+  // Registers parameters, buffers and modules, and gives them their first values.
+  virtual void reset() {}
+
+  // NotImplementedError where a class derived from Derived inherits this and registers nothing of its own.
+  ModulePtr<Module> clone(std::optional<Device> device = std::nullopt) const override {
+    require_type(typeid(Derived));
+    const auto& self = static_cast<const Derived&>(*this);
+    ModulePtr<Derived> copy;
+    if constexpr (std::is_same_v<decltype(&Derived::reset), void (Derived::*)()>) {
+      copy = ModulePtr<Derived>::adopt(new Derived(self));
+      static_cast<Cloneable&>(*copy).forget_registrations();
+      copy->reset();
+    } else if constexpr (requires { new Derived(self.options); }) {
+      copy = make_module<Derived>(self.options);
+    } else {
+      static_assert(std::is_default_constructible_v<Derived>,
+                    "Cloneable: the class needs reset(), or a constructor from its options");
+      copy = make_module<Derived>();
+    }
+    static_cast<Cloneable&>(*copy).copy_state_of(self, device);
+    return copy;
+  }
+
+ protected:
+  Cloneable(const Cloneable&) = default;
+};
+
+}  // namespace vesta::nn
