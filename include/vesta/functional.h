@@ -11,6 +11,7 @@
 #include "vesta/functional_activation.h"
 #include "vesta/functional_layer.h"
 #include "vesta/functional_loss.h"
+#include "vesta/functional_pool.h"
 #include "vesta/option_arg.h"
 #include "vesta/tensor.h"
 
