@@ -94,7 +94,8 @@ class FractionalMaxPoolOptions {
   VESTA_ARG(ExpandingArray<D>, kernel_size);
   // One of the two: sizes, or ratios in (0, 1) to the input's sizes.
   VESTA_ARG(std::optional<ExpandingArray<D>>, output_size) = std::nullopt;
-  VESTA_ARG(std::optional<std::vector<double>>, output_ratio) = std::nullopt;
+  using Ratio = ExpandingArray<D, double>;
+  VESTA_ARG(std::optional<Ratio>, output_ratio) = std::nullopt;
   // [batch, channels, D] in [0, 1), instead of fresh random numbers.
   VESTA_ARG(Tensor, _random_samples) = {};
 };

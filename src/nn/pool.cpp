@@ -29,10 +29,8 @@ std::tuple<Tensor, Tensor> fractional(const char* name, const Tensor& input, con
     const auto& sizes = **options.output_size();
     size.assign(sizes.begin(), sizes.end());
   } else {
-    const auto& ratio = *options.output_ratio();
-    VESTA_CHECK(ratio.size() == D || ratio.size() == 1, name, ": expected ", D, " ratios, got ", ratio.size());
     for (size_t d = 0; d < D; ++d) {
-      const double r = ratio[ratio.size() == 1 ? 0 : d];
+      const double r = (**options.output_ratio())[d];
       VESTA_CHECK(r > 0 && r < 1, name, ": expected an output_ratio between 0 and 1, got ", r);
       size.push_back(int64_t(double(input.size(first + int64_t(d))) * r));
     }

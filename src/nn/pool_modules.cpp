@@ -120,7 +120,7 @@ VESTA_POOLS(3)
     VESTA_CHECK(bool(o.output_size()) != bool(o.output_ratio()),                                                      \
                 "FractionalMaxPool" #D "d: expected either output_size or output_ratio");                             \
     if (o.output_ratio())                                                                                             \
-      for (const double r : *o.output_ratio())                                                                        \
+      for (const double r : **o.output_ratio())                                                                       \
         VESTA_CHECK(r > 0 && r < 1, "FractionalMaxPool" #D "d: expected an output_ratio between 0 and 1, got ", r);   \
   }                                                                                                                   \
   Tensor FractionalMaxPool##D##dImpl::forward(const Tensor& input) {                                                  \

@@ -70,6 +70,12 @@ double filter_support(Mode m) { return m == Mode::LinearAA ? 1 : m == Mode::Cubi
 template <class R>
 cpu::Taps taps_for(const Args& a, Mode mode, int64_t in, int64_t out, bool align_corners, double scale) {
   cpu::Taps t;
+  // Equal sizes copy, whatever the scale, in the modes where PyTorch does so.
+  const bool copies = mode == Mode::Nearest || mode == Mode::Linear || is_antialiased(mode);
+  if (in == out && (copies || (mode == Mode::Cubic && (align_corners || !(scale > 0))))) {
+    for (int64_t o = 0; o < out; ++o) t.add(o, o + 1);
+    return t;
+  }
   if (is_nearest(mode)) {
     float step = step_of<float>(in, out, false, scale);
     for (int64_t o = 0; o < out; ++o) {
@@ -97,11 +103,6 @@ cpu::Taps taps_for(const Args& a, Mode mode, int64_t in, int64_t out, bool align
       t.add(from, to, w.data());
       VESTA_CHECK(int64_t(t.weight.size()) <= kMostWeights, a.name(), ": this scale factor would need more than 2^27 filter weights");
     }
-    return t;
-  }
-  if (in == out && (mode == Mode::Linear || align_corners || !(scale > 0))) {
-    const double one = 1;
-    for (int64_t o = 0; o < out; ++o) t.add(o, o + 1, &one);
     return t;
   }
   const R step = step_of<R>(in, out, align_corners, scale);
