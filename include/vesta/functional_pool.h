@@ -30,7 +30,8 @@ namespace nn {
 template <size_t D>
 class MaxPoolOptions {
  public:
-  MaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
+  MaxPoolOptions(ExpandingArray<D> kernel_size)
+      : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
   VESTA_ARG(ExpandingArray<D>, kernel_size);
   VESTA_ARG(ExpandingArray<D>, stride);
   // At most half of the kernel size; padding never wins.
@@ -46,7 +47,8 @@ using MaxPool3dOptions = MaxPoolOptions<3>;
 template <size_t D>
 class AvgPoolOptions {
  public:
-  AvgPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
+  AvgPoolOptions(ExpandingArray<D> kernel_size)
+      : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
   VESTA_ARG(ExpandingArray<D>, kernel_size);
   VESTA_ARG(ExpandingArray<D>, stride);
   VESTA_ARG(ExpandingArray<D>, padding) = 0;
@@ -65,12 +67,12 @@ template <size_t D>
 class OptionalSizes : public ExpandingArray<D, std::optional<int64_t>> {
  public:
   using Base = ExpandingArray<D, std::optional<int64_t>>;
-  OptionalSizes(int64_t size) : Base(std::optional<int64_t>(size)) {}         // NOLINT: implicit, here and below
-  OptionalSizes(std::optional<int64_t> size) : Base(size) {}                  // NOLINT
-  OptionalSizes(std::initializer_list<std::optional<int64_t>> sizes) : Base(sizes) {}           // NOLINT
-  OptionalSizes(std::initializer_list<int64_t> sizes)                                           // NOLINT
+  OptionalSizes(int64_t size) : Base(std::optional<int64_t>(size)) {}  // NOLINT: implicit, here and below
+  OptionalSizes(std::optional<int64_t> size) : Base(size) {}           // NOLINT
+  OptionalSizes(std::initializer_list<std::optional<int64_t>> sizes) : Base(sizes) {}  // NOLINT
+  OptionalSizes(std::initializer_list<int64_t> sizes)                                  // NOLINT
       : Base(std::vector<std::optional<int64_t>>(sizes.begin(), sizes.end())) {}
-  OptionalSizes(const std::vector<int64_t>& sizes)                                              // NOLINT
+  OptionalSizes(const std::vector<int64_t>& sizes)  // NOLINT
       : Base(std::vector<std::optional<int64_t>>(sizes.begin(), sizes.end())) {}
 };
 
@@ -105,7 +107,8 @@ using FractionalMaxPool3dOptions = FractionalMaxPoolOptions<3>;
 template <size_t D>
 class MaxUnpoolOptions {
  public:
-  MaxUnpoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
+  MaxUnpoolOptions(ExpandingArray<D> kernel_size)
+      : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
   VESTA_ARG(ExpandingArray<D>, kernel_size);
   VESTA_ARG(ExpandingArray<D>, stride);
   VESTA_ARG(ExpandingArray<D>, padding) = 0;
@@ -116,7 +119,8 @@ using MaxUnpool3dOptions = MaxUnpoolOptions<3>;
 template <size_t D>
 class MaxUnpoolFuncOptions {
  public:
-  MaxUnpoolFuncOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
+  MaxUnpoolFuncOptions(ExpandingArray<D> kernel_size)
+      : kernel_size_(kernel_size), stride_(kernel_size) {}  // NOLINT
   VESTA_ARG(ExpandingArray<D>, kernel_size);
   VESTA_ARG(ExpandingArray<D>, stride);
   VESTA_ARG(ExpandingArray<D>, padding) = 0;

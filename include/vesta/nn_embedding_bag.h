@@ -69,10 +69,11 @@ using MultilabelMarginLossFuncOptions = MultiLabelMarginLossOptions;
 // input [bags, length], or all indices in 1 dim with offsets; weight [rows, width] -> [bags, width].
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& options = {});
 // log_probs [time, batch, classes] (or without the batch), targets [batch, length] or concatenated, lengths [batch].
-Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
-                const CTCLossFuncOptions& options = {});
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CTCLossFuncOptions& options = {});
 // input [N, C] or [C]; target of its size holds class indices, ended by -1.
-Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, const MultilabelMarginLossFuncOptions& options = {});
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target,
+                              const MultilabelMarginLossFuncOptions& options = {});
 // Distances of all pairs of the rows of input [N, M] -> [N (N - 1) / 2].
 Tensor pdist(const Tensor& input, double p = 2.0);
 
@@ -93,7 +94,8 @@ class EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
 class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
  public:
   using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;
-  EmbeddingBag(ModuleHolder<EmbeddingBagImpl> holder) : ModuleHolder<EmbeddingBagImpl>(std::move(holder)) {}  // NOLINT
+  EmbeddingBag(ModuleHolder<EmbeddingBagImpl> holder)
+      : ModuleHolder<EmbeddingBagImpl>(std::move(holder)) {}  // NOLINT
   // A layer around an existing table [rows, width].
   static EmbeddingBag from_pretrained(const Tensor& embeddings, bool freeze = true);
 };
@@ -102,7 +104,8 @@ class CTCLossImpl : public Cloneable<CTCLossImpl> {
  public:
   explicit CTCLossImpl(const CTCLossOptions& o = {}) : options(o) {}
   void describe(std::ostream& out) const override;
-  Tensor forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths);
+  Tensor forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                 const Tensor& target_lengths);
   CTCLossOptions options;
 };
 VESTA_MODULE(CTCLoss);

@@ -8,28 +8,29 @@
 namespace vesta::nn {
 
 namespace detail {
-void describe_pool(std::ostream& out, const char* name, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                   IntArrayRef dilation, bool ceil_mode);
+void describe_pool(std::ostream& out, const char* name, IntArrayRef kernel, IntArrayRef stride,
+                   IntArrayRef padding, IntArrayRef dilation, bool ceil_mode);
 void describe_sizes(std::ostream& out, const char* name, ArrayRef<std::optional<int64_t>> sizes);
-void describe_kernel(std::ostream& out, const char* name, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding);
-void describe_lp(std::ostream& out, const char* name, double norm_type, IntArrayRef kernel, IntArrayRef stride,
-                 bool ceil_mode);
+void describe_kernel(std::ostream& out, const char* name, IntArrayRef kernel, IntArrayRef stride,
+                     IntArrayRef padding);
+void describe_lp(std::ostream& out, const char* name, double norm_type, IntArrayRef kernel,
+                 IntArrayRef stride, bool ceil_mode);
 }  // namespace detail
 
 // A module of D dims made from options, or from what these are made of.
-#define VESTA_NN_POOL_CLASS(Name, Argument, Element)                              \
-  class Name##Impl : public Cloneable<Name##Impl> {                         \
-   public:                                                                  \
-    Name##Impl(Argument first) : options(first) {} /* NOLINT: implicit */   \
-    explicit Name##Impl(const Name##Options& o) : options(o) {}             \
-    void describe(std::ostream& out) const override;                        \
-    Tensor forward(const Tensor& input);                                    \
-    VESTA_NN_POOL_EXTRA                                                     \
-    Name##Options options;                                                  \
-  };                                                                        \
-  class Name : public ModuleHolder<Name##Impl> {                            \
-   public:                                                                  \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                           \
+#define VESTA_NN_POOL_CLASS(Name, Argument, Element)                      \
+  class Name##Impl : public Cloneable<Name##Impl> {                       \
+   public:                                                                \
+    Name##Impl(Argument first) : options(first) {} /* NOLINT: implicit */ \
+    explicit Name##Impl(const Name##Options& o) : options(o) {}           \
+    void describe(std::ostream& out) const override;                      \
+    Tensor forward(const Tensor& input);                                  \
+    VESTA_NN_POOL_EXTRA                                                   \
+    Name##Options options;                                                \
+  };                                                                      \
+  class Name : public ModuleHolder<Name##Impl> {                          \
+   public:                                                                \
+    using ModuleHolder<Name##Impl>::ModuleHolder;                         \
     Name(std::initializer_list<Element> first) : Name(Argument(first)) {} \
   }
 
@@ -53,55 +54,55 @@ VESTA_NN_POOL_CLASS(AdaptiveMaxPool3d, OptionalSizes<3>, std::optional<int64_t>)
 #undef VESTA_NN_POOL_CLASS
 
 // ValueError unless exactly one of output_size and output_ratio is given.
-#define VESTA_NN_FRACTIONAL(Name, D)                                        \
-  class Name##Impl : public Cloneable<Name##Impl> {                         \
-   public:                                                                  \
-    explicit Name##Impl(const Name##Options& o);                            \
-    void describe(std::ostream& out) const override;                        \
-    Tensor forward(const Tensor& input);                                    \
-    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);   \
-    Name##Options options;                                                  \
-  };                                                                        \
+#define VESTA_NN_FRACTIONAL(Name, D)                                      \
+  class Name##Impl : public Cloneable<Name##Impl> {                       \
+   public:                                                                \
+    explicit Name##Impl(const Name##Options& o);                          \
+    void describe(std::ostream& out) const override;                      \
+    Tensor forward(const Tensor& input);                                  \
+    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input); \
+    Name##Options options;                                                \
+  };                                                                      \
   VESTA_MODULE(Name)
 VESTA_NN_FRACTIONAL(FractionalMaxPool2d, 2);
 VESTA_NN_FRACTIONAL(FractionalMaxPool3d, 3);
 #undef VESTA_NN_FRACTIONAL
 
 // forward takes the pooled tensor, its positions and, where pooling lost it, the size before.
-#define VESTA_NN_UNPOOL(Name, D)                                                                     \
-  class Name##Impl : public Cloneable<Name##Impl> {                                                  \
-   public:                                                                                           \
-    Name##Impl(ExpandingArray<D> kernel_size) : options(kernel_size) {} /* NOLINT: implicit */       \
-    explicit Name##Impl(const Name##Options& o) : options(o) {}                                      \
-    void describe(std::ostream& out) const override;                                                 \
-    Tensor forward(const Tensor& input, const Tensor& indices,                                       \
-                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt);           \
-    Name##Options options;                                                                           \
-  };                                                                                                 \
-  class Name : public ModuleHolder<Name##Impl> {                                                     \
-   public:                                                                                           \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                                                    \
-    Name(std::initializer_list<int64_t> kernel_size) : Name(ExpandingArray<D>(kernel_size)) {}       \
+#define VESTA_NN_UNPOOL(Name, D)                                                               \
+  class Name##Impl : public Cloneable<Name##Impl> {                                            \
+   public:                                                                                     \
+    Name##Impl(ExpandingArray<D> kernel_size) : options(kernel_size) {} /* NOLINT: implicit */ \
+    explicit Name##Impl(const Name##Options& o) : options(o) {}                                \
+    void describe(std::ostream& out) const override;                                           \
+    Tensor forward(const Tensor& input, const Tensor& indices,                                 \
+                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt);     \
+    Name##Options options;                                                                     \
+  };                                                                                           \
+  class Name : public ModuleHolder<Name##Impl> {                                               \
+   public:                                                                                     \
+    using ModuleHolder<Name##Impl>::ModuleHolder;                                              \
+    Name(std::initializer_list<int64_t> kernel_size) : Name(ExpandingArray<D>(kernel_size)) {} \
   }
 VESTA_NN_UNPOOL(MaxUnpool1d, 1);
 VESTA_NN_UNPOOL(MaxUnpool2d, 2);
 VESTA_NN_UNPOOL(MaxUnpool3d, 3);
 #undef VESTA_NN_UNPOOL
 
-#define VESTA_NN_LP_POOL(Name, D)                                                                              \
-  class Name##Impl : public Cloneable<Name##Impl> {                                                            \
-   public:                                                                                                     \
-    Name##Impl(double norm_type, ExpandingArray<D> kernel_size) : options(norm_type, kernel_size) {}           \
-    explicit Name##Impl(const Name##Options& o) : options(o) {}                                                \
-    void describe(std::ostream& out) const override;                                                           \
-    Tensor forward(const Tensor& input);                                                                       \
-    Name##Options options;                                                                                     \
-  };                                                                                                           \
-  class Name : public ModuleHolder<Name##Impl> {                                                               \
-   public:                                                                                                     \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                                                              \
-    Name(double norm_type, std::initializer_list<int64_t> kernel_size)                                         \
-        : Name(Name##Options(norm_type, ExpandingArray<D>(kernel_size))) {}                                    \
+#define VESTA_NN_LP_POOL(Name, D)                                                                    \
+  class Name##Impl : public Cloneable<Name##Impl> {                                                  \
+   public:                                                                                           \
+    Name##Impl(double norm_type, ExpandingArray<D> kernel_size) : options(norm_type, kernel_size) {} \
+    explicit Name##Impl(const Name##Options& o) : options(o) {}                                      \
+    void describe(std::ostream& out) const override;                                                 \
+    Tensor forward(const Tensor& input);                                                             \
+    Name##Options options;                                                                           \
+  };                                                                                                 \
+  class Name : public ModuleHolder<Name##Impl> {                                                     \
+   public:                                                                                           \
+    using ModuleHolder<Name##Impl>::ModuleHolder;                                                    \
+    Name(double norm_type, std::initializer_list<int64_t> kernel_size)                               \
+        : Name(Name##Options(norm_type, ExpandingArray<D>(kernel_size))) {}                          \
   }
 VESTA_NN_LP_POOL(LPPool1d, 1);
 VESTA_NN_LP_POOL(LPPool2d, 2);

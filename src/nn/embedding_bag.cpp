@@ -22,7 +22,8 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingB
   VESTA_CHECK(!factors.defined() || BagMode(options.mode()) == BagMode::Sum,
               "embedding_bag: per_sample_weights need the mode kSum");
   if (input.dim() == 2) {
-    VESTA_CHECK(!offsets.defined(), "embedding_bag: a 2-D input has bags of one length, and takes no offsets");
+    VESTA_CHECK(!offsets.defined(),
+                "embedding_bag: a 2-D input has bags of one length, and takes no offsets");
     VESTA_CHECK(!options.include_last_offset(), "embedding_bag: include_last_offset is for 1-D input");
     offsets = vesta::arange(Scalar(input.size(0)), TensorOptions(kLong)) * input.size(1);
     indices = input.reshape({-1});
@@ -39,16 +40,17 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingB
     Tensor table = weight;
     vesta::embedding_renorm_(table, indices, *options.max_norm(), options.norm_type());
   }
-  return std::get<0>(vesta::embedding_bag(weight, indices, offsets, options.scale_grad_by_freq(), int64_t(mode),
-                                          options.sparse(), factors, options.include_last_offset(),
-                                          options.padding_idx()));
+  return std::get<0>(vesta::embedding_bag(weight, indices, offsets, options.scale_grad_by_freq(),
+                                          int64_t(mode), options.sparse(), factors,
+                                          options.include_last_offset(), options.padding_idx()));
 }
-Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
-                const CTCLossFuncOptions& options) {
-  return vesta::ctc_loss(log_probs, targets, input_lengths, target_lengths, options.blank(), int64_t(options.reduction()),
-                         options.zero_infinity());
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CTCLossFuncOptions& options) {
+  return vesta::ctc_loss(log_probs, targets, input_lengths, target_lengths, options.blank(),
+                         int64_t(options.reduction()), options.zero_infinity());
 }
-Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, const MultilabelMarginLossFuncOptions& options) {
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target,
+                              const MultilabelMarginLossFuncOptions& options) {
   return vesta::multilabel_margin_loss(input, target, int64_t(options.reduction()));
 }
 Tensor pdist(const Tensor& input, double p) { return vesta::pdist(input, p); }
@@ -64,8 +66,8 @@ EmbeddingBagImpl::EmbeddingBagImpl(EmbeddingBagOptions o) : options(std::move(o)
     if (padding < 0) padding += rows;
   }
   if (options._weight().defined()) {
-    VESTA_CHECK(options._weight().sizes() == (IntArrayRef{rows, width}), "EmbeddingBag: _weight must have sizes [", rows,
-                ", ", width, "]");
+    VESTA_CHECK(options._weight().sizes() == (IntArrayRef{rows, width}),
+                "EmbeddingBag: _weight must have sizes [", rows, ", ", width, "]");
     weight = register_parameter("weight", options._weight());
   } else {
     weight = register_parameter("weight", vesta::empty({rows, width}));
@@ -79,7 +81,8 @@ void EmbeddingBagImpl::reset_parameters() {
     weight.select(0, *options.padding_idx()).fill_(0);
   }
 }
-Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets, const Tensor& per_sample_weights) {
+Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets,
+                                 const Tensor& per_sample_weights) {
   return functional::embedding_bag(input, weight,
                                    EmbeddingBagFuncOptions()
                                        .offsets(offsets)
@@ -107,7 +110,8 @@ void EmbeddingBagImpl::describe(std::ostream& out) const {
   out << ")";
 }
 EmbeddingBag EmbeddingBag::from_pretrained(const Tensor& embeddings, bool freeze) {
-  VESTA_CHECK(embeddings.dim() == 2, "EmbeddingBag::from_pretrained: expected a 2-D table, got ", embeddings.dim(), " dims");
+  VESTA_CHECK(embeddings.dim() == 2, "EmbeddingBag::from_pretrained: expected a 2-D table, got ",
+              embeddings.dim(), " dims");
   EmbeddingBag bag(EmbeddingBagOptions(embeddings.size(0), embeddings.size(1))._weight(embeddings));
   bag->weight.set_requires_grad(!freeze);
   return bag;
@@ -121,6 +125,8 @@ void CTCLossImpl::describe(std::ostream& out) const { out << "vesta::nn::CTCLoss
 Tensor MultiLabelMarginLossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::multilabel_margin_loss(input, target, options);
 }
-void MultiLabelMarginLossImpl::describe(std::ostream& out) const { out << "vesta::nn::MultiLabelMarginLoss()"; }
+void MultiLabelMarginLossImpl::describe(std::ostream& out) const {
+  out << "vesta::nn::MultiLabelMarginLoss()";
+}
 
 }  // namespace vesta::nn

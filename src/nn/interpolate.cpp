@@ -28,7 +28,8 @@ std::vector<int64_t> scaled_sizes(const Tensor& input, const std::vector<double>
   std::vector<int64_t> sizes;
   for (size_t d = 0; d < factors.size(); ++d) {
     const double size = std::floor(double(input.size(2 + int64_t(d))) * factors[d]);
-    VESTA_CHECK(size >= 1 && size < 2147483648.0, "interpolate: scale factor ", factors[d], " gives no size in [1, 2^31)");
+    VESTA_CHECK(size >= 1 && size < 2147483648.0, "interpolate: scale factor ", factors[d],
+                " gives no size in [1, 2^31)");
     sizes.push_back(int64_t(size));
   }
   return sizes;
@@ -37,7 +38,8 @@ std::vector<int64_t> scaled_sizes(const Tensor& input, const std::vector<double>
 }  // namespace
 
 Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options) {
-  VESTA_CHECK(input.dim() >= 3 && input.dim() <= 5, "interpolate: expected an input with 3 to 5 dims, got ", input.dim());
+  VESTA_CHECK(input.dim() >= 3 && input.dim() <= 5, "interpolate: expected an input with 3 to 5 dims, got ",
+              input.dim());
   const size_t spatial = size_t(input.dim() - 2);
   const InterpolateMode mode = options.mode();
   VESTA_CHECK(bool(options.size()) != bool(options.scale_factor()),
@@ -65,7 +67,8 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options) {
                 "interpolate: recompute_scale_factor needs a scale_factor");
   }
   const OptionalIntArrayRef sizes = size ? OptionalIntArrayRef(*size) : OptionalIntArrayRef();
-  const std::optional<ArrayRef<double>> scales = factors ? std::optional<ArrayRef<double>>(*factors) : std::nullopt;
+  const std::optional<ArrayRef<double>> scales =
+      factors ? std::optional<ArrayRef<double>>(*factors) : std::nullopt;
   const bool corners = options.align_corners().value_or(false);
   switch (spatial) {
     case 1:
@@ -91,8 +94,9 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options) {
       if (mode == kArea) return vesta::adaptive_avg_pool3d(input, *size);
       if (mode == kTrilinear) return vesta::upsample_trilinear3d(input, sizes, corners, scales);
   }
-  throw ValueError("interpolate: linear is for inputs with 3 dims, bilinear and bicubic for 4, trilinear for 5; got " +
-                   std::to_string(input.dim()));
+  throw ValueError(
+      "interpolate: linear is for inputs with 3 dims, bilinear and bicubic for 4, trilinear for 5; got " +
+      std::to_string(input.dim()));
 }
 
 Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFuncOptions& options) {

@@ -17,12 +17,13 @@ std::vector<int64_t> sizes_or_input(const char* name, const Tensor& input, const
 }
 
 template <size_t D>
-std::tuple<Tensor, Tensor> fractional(const char* name, const Tensor& input, const FractionalMaxPoolOptions<D>& options) {
+std::tuple<Tensor, Tensor> fractional(const char* name, const Tensor& input,
+                                      const FractionalMaxPoolOptions<D>& options) {
   VESTA_CHECK(bool(options.output_size()) != bool(options.output_ratio()), name,
               ": expected either output_size or output_ratio");
   const bool batched = input.dim() == int64_t(D) + 2;
-  VESTA_CHECK(batched || input.dim() == int64_t(D) + 1, name, ": expected an input with ", D + 1, " or ", D + 2,
-              " dims, got ", input.dim());
+  VESTA_CHECK(batched || input.dim() == int64_t(D) + 1, name, ": expected an input with ", D + 1, " or ",
+              D + 2, " dims, got ", input.dim());
   const int64_t first = input.dim() - int64_t(D);
   std::vector<int64_t> size;
   if (options.output_size()) {
@@ -46,7 +47,8 @@ std::tuple<Tensor, Tensor> fractional(const char* name, const Tensor& input, con
 
 // The size that was pooled: given, or the smallest possible one.
 template <size_t D>
-std::vector<int64_t> unpooled_size(const char* name, const Tensor& input, const MaxUnpoolFuncOptions<D>& options) {
+std::vector<int64_t> unpooled_size(const char* name, const Tensor& input,
+                                   const MaxUnpoolFuncOptions<D>& options) {
   VESTA_CHECK(input.dim() >= int64_t(D), name, ": expected at least ", D, " dims, got ", input.dim());
   std::vector<int64_t> smallest;
   for (size_t d = 0; d < D; ++d) {
@@ -62,8 +64,9 @@ std::vector<int64_t> unpooled_size(const char* name, const Tensor& input, const 
   VESTA_CHECK(size.size() == D, name, ": expected ", D, " values for output_size, got ", size.size());
   for (size_t d = 0; d < D; ++d) {
     const int64_t s = (*options.stride())[d];
-    VESTA_CHECK(size[d] > smallest[d] - s && size[d] < smallest[d] + s, name, ": expected output_size within ", s, " of ",
-                smallest[d], " at spatial dim ", d, ", got ", size[d]);
+    VESTA_CHECK(size[d] > smallest[d] - s && size[d] < smallest[d] + s, name,
+                ": expected output_size within ", s, " of ", smallest[d], " at spatial dim ", d, ", got ",
+                size[d]);
   }
   return size;
 }
@@ -76,15 +79,16 @@ Tensor from_mean(const Tensor& mean, int64_t elements, double p) {
 }  // namespace
 
 Tensor avg_pool1d(const Tensor& input, const AvgPool1dFuncOptions& o) {
-  return vesta::avg_pool1d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(), o.count_include_pad());
+  return vesta::avg_pool1d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(),
+                           o.count_include_pad());
 }
 Tensor avg_pool2d(const Tensor& input, const AvgPool2dFuncOptions& o) {
-  return vesta::avg_pool2d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(), o.count_include_pad(),
-                           o.divisor_override());
+  return vesta::avg_pool2d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(),
+                           o.count_include_pad(), o.divisor_override());
 }
 Tensor avg_pool3d(const Tensor& input, const AvgPool3dFuncOptions& o) {
-  return vesta::avg_pool3d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(), o.count_include_pad(),
-                           o.divisor_override());
+  return vesta::avg_pool3d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(),
+                           o.count_include_pad(), o.divisor_override());
 }
 Tensor max_pool1d(const Tensor& input, const MaxPool1dFuncOptions& o) {
   return vesta::max_pool1d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());
@@ -96,35 +100,42 @@ Tensor max_pool3d(const Tensor& input, const MaxPool3dFuncOptions& o) {
   return vesta::max_pool3d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());
 }
 std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input, const MaxPool1dFuncOptions& o) {
-  return vesta::max_pool1d_with_indices(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());
+  return vesta::max_pool1d_with_indices(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
+                                        o.ceil_mode());
 }
 std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& input, const MaxPool2dFuncOptions& o) {
-  return vesta::max_pool2d_with_indices(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());
+  return vesta::max_pool2d_with_indices(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
+                                        o.ceil_mode());
 }
 std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& input, const MaxPool3dFuncOptions& o) {
-  return vesta::max_pool3d_with_indices(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());
+  return vesta::max_pool3d_with_indices(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
+                                        o.ceil_mode());
 }
 
-#define VESTA_ADAPTIVE(D)                                                                                           \
-  Tensor adaptive_avg_pool##D##d(const Tensor& input, const AdaptiveAvgPool##D##dFuncOptions& o) {                  \
-    return vesta::adaptive_avg_pool##D##d(input, sizes_or_input("adaptive_avg_pool" #D "d", input, o.output_size())); \
-  }                                                                                                                 \
-  std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(const Tensor& input,                              \
-                                                                  const AdaptiveMaxPool##D##dFuncOptions& o) {      \
-    return vesta::adaptive_max_pool##D##d(input, sizes_or_input("adaptive_max_pool" #D "d", input, o.output_size())); \
-  }                                                                                                                 \
-  Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptiveMaxPool##D##dFuncOptions& o) {                  \
-    return std::get<0>(functional::adaptive_max_pool##D##d_with_indices(input, o));                                 \
+#define VESTA_ADAPTIVE(D)                                                                          \
+  Tensor adaptive_avg_pool##D##d(const Tensor& input, const AdaptiveAvgPool##D##dFuncOptions& o) { \
+    return vesta::adaptive_avg_pool##D##d(                                                         \
+        input, sizes_or_input("adaptive_avg_pool" #D "d", input, o.output_size()));                \
+  }                                                                                                \
+  std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(                                 \
+      const Tensor& input, const AdaptiveMaxPool##D##dFuncOptions& o) {                            \
+    return vesta::adaptive_max_pool##D##d(                                                         \
+        input, sizes_or_input("adaptive_max_pool" #D "d", input, o.output_size()));                \
+  }                                                                                                \
+  Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptiveMaxPool##D##dFuncOptions& o) { \
+    return std::get<0>(functional::adaptive_max_pool##D##d_with_indices(input, o));                \
   }
 VESTA_ADAPTIVE(1)
 VESTA_ADAPTIVE(2)
 VESTA_ADAPTIVE(3)
 #undef VESTA_ADAPTIVE
 
-std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input, const FractionalMaxPool2dFuncOptions& o) {
+std::tuple<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& input,
+                                                              const FractionalMaxPool2dFuncOptions& o) {
   return fractional("fractional_max_pool2d", input, o);
 }
-std::tuple<Tensor, Tensor> fractional_max_pool3d_with_indices(const Tensor& input, const FractionalMaxPool3dFuncOptions& o) {
+std::tuple<Tensor, Tensor> fractional_max_pool3d_with_indices(const Tensor& input,
+                                                              const FractionalMaxPool3dFuncOptions& o) {
   return fractional("fractional_max_pool3d", input, o);
 }
 Tensor fractional_max_pool2d(const Tensor& input, const FractionalMaxPool2dFuncOptions& o) {
@@ -142,21 +153,25 @@ Tensor max_unpool2d(const Tensor& input, const Tensor& indices, const MaxUnpool2
   return vesta::max_unpool2d(input, indices, unpooled_size("max_unpool2d", input, o));
 }
 Tensor max_unpool3d(const Tensor& input, const Tensor& indices, const MaxUnpool3dFuncOptions& o) {
-  return vesta::max_unpool3d(input, indices, unpooled_size("max_unpool3d", input, o), o.stride(), o.padding());
+  return vesta::max_unpool3d(input, indices, unpooled_size("max_unpool3d", input, o), o.stride(),
+                             o.padding());
 }
 
 Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& o) {
-  const Tensor mean = vesta::avg_pool1d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), 0, o.ceil_mode());
+  const Tensor mean =
+      vesta::avg_pool1d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), 0, o.ceil_mode());
   return from_mean(mean, (*o.kernel_size())[0], o.norm_type());
 }
 Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& o) {
   const auto& k = *o.kernel_size();
-  const Tensor mean = vesta::avg_pool2d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), 0, o.ceil_mode());
+  const Tensor mean =
+      vesta::avg_pool2d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), 0, o.ceil_mode());
   return from_mean(mean, k[0] * k[1], o.norm_type());
 }
 Tensor lp_pool3d(const Tensor& input, const LPPool3dFuncOptions& o) {
   const auto& k = *o.kernel_size();
-  const Tensor mean = vesta::avg_pool3d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), 0, o.ceil_mode());
+  const Tensor mean =
+      vesta::avg_pool3d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), 0, o.ceil_mode());
   return from_mean(mean, k[0] * k[1] * k[2], o.norm_type());
 }
 

@@ -24,7 +24,8 @@ void print(std::ostream& out, IntArrayRef values) {
 
 }  // namespace
 
-void describe_kernel(std::ostream& out, const char* name, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding) {
+void describe_kernel(std::ostream& out, const char* name, IntArrayRef kernel, IntArrayRef stride,
+                     IntArrayRef padding) {
   out << "vesta::nn::" << name << "(kernel_size=";
   print(out, kernel);
   out << ", stride=";
@@ -33,8 +34,8 @@ void describe_kernel(std::ostream& out, const char* name, IntArrayRef kernel, In
   print(out, padding);
   out << ")";
 }
-void describe_pool(std::ostream& out, const char* name, IntArrayRef kernel, IntArrayRef stride, IntArrayRef padding,
-                   IntArrayRef dilation, bool ceil_mode) {
+void describe_pool(std::ostream& out, const char* name, IntArrayRef kernel, IntArrayRef stride,
+                   IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
   out << "vesta::nn::" << name << "(kernel_size=";
   print(out, kernel);
   out << ", stride=";
@@ -55,8 +56,8 @@ void describe_sizes(std::ostream& out, const char* name, ArrayRef<std::optional<
   });
   out << ")";
 }
-void describe_lp(std::ostream& out, const char* name, double norm_type, IntArrayRef kernel, IntArrayRef stride,
-                 bool ceil_mode) {
+void describe_lp(std::ostream& out, const char* name, double norm_type, IntArrayRef kernel,
+                 IntArrayRef stride, bool ceil_mode) {
   out << "vesta::nn::" << name << "(norm_type=" << norm_type << ", kernel_size=";
   print(out, kernel);
   out << ", stride=";
@@ -66,71 +67,81 @@ void describe_lp(std::ostream& out, const char* name, double norm_type, IntArray
 
 }  // namespace detail
 
-#define VESTA_POOLS(D)                                                                                                \
-  Tensor AvgPool##D##dImpl::forward(const Tensor& input) { return functional::avg_pool##D##d(input, options); }       \
-  void AvgPool##D##dImpl::describe(std::ostream& out) const {                                                         \
-    detail::describe_kernel(out, "AvgPool" #D "d", options.kernel_size(), options.stride(), options.padding());       \
-  }                                                                                                                   \
-  Tensor MaxPool##D##dImpl::forward(const Tensor& input) { return functional::max_pool##D##d(input, options); }       \
-  std::tuple<Tensor, Tensor> MaxPool##D##dImpl::forward_with_indices(const Tensor& input) {                           \
-    return functional::max_pool##D##d_with_indices(input, options);                                                   \
-  }                                                                                                                   \
-  void MaxPool##D##dImpl::describe(std::ostream& out) const {                                                         \
-    detail::describe_pool(out, "MaxPool" #D "d", options.kernel_size(), options.stride(), options.padding(),          \
-                          options.dilation(), options.ceil_mode());                                                   \
-  }                                                                                                                   \
-  Tensor AdaptiveAvgPool##D##dImpl::forward(const Tensor& input) {                                                    \
-    return functional::adaptive_avg_pool##D##d(input, options);                                                       \
-  }                                                                                                                   \
-  void AdaptiveAvgPool##D##dImpl::describe(std::ostream& out) const {                                                 \
-    detail::describe_sizes(out, "AdaptiveAvgPool" #D "d", options.output_size());                                     \
-  }                                                                                                                   \
-  Tensor AdaptiveMaxPool##D##dImpl::forward(const Tensor& input) {                                                    \
-    return functional::adaptive_max_pool##D##d(input, options);                                                       \
-  }                                                                                                                   \
-  std::tuple<Tensor, Tensor> AdaptiveMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {                   \
-    return functional::adaptive_max_pool##D##d_with_indices(input, options);                                          \
-  }                                                                                                                   \
-  void AdaptiveMaxPool##D##dImpl::describe(std::ostream& out) const {                                                 \
-    detail::describe_sizes(out, "AdaptiveMaxPool" #D "d", options.output_size());                                     \
-  }                                                                                                                   \
-  Tensor MaxUnpool##D##dImpl::forward(const Tensor& input, const Tensor& indices,                                     \
-                                      const std::optional<std::vector<int64_t>>& output_size) {                       \
-    return functional::max_unpool##D##d(input, indices,                                                               \
-                                        functional::MaxUnpool##D##dFuncOptions(options.kernel_size())                 \
-                                            .stride(options.stride())                                                 \
-                                            .padding(options.padding())                                               \
-                                            .output_size(output_size));                                               \
-  }                                                                                                                   \
-  void MaxUnpool##D##dImpl::describe(std::ostream& out) const {                                                       \
-    detail::describe_kernel(out, "MaxUnpool" #D "d", options.kernel_size(), options.stride(), options.padding());     \
-  }                                                                                                                   \
-  Tensor LPPool##D##dImpl::forward(const Tensor& input) { return functional::lp_pool##D##d(input, options); }         \
-  void LPPool##D##dImpl::describe(std::ostream& out) const {                                                          \
-    detail::describe_lp(out, "LPPool" #D "d", options.norm_type(), options.kernel_size(), options.stride(),           \
-                        options.ceil_mode());                                                                         \
+#define VESTA_POOLS(D)                                                                                       \
+  Tensor AvgPool##D##dImpl::forward(const Tensor& input) {                                                   \
+    return functional::avg_pool##D##d(input, options);                                                       \
+  }                                                                                                          \
+  void AvgPool##D##dImpl::describe(std::ostream& out) const {                                                \
+    detail::describe_kernel(out, "AvgPool" #D "d", options.kernel_size(), options.stride(),                  \
+                            options.padding());                                                              \
+  }                                                                                                          \
+  Tensor MaxPool##D##dImpl::forward(const Tensor& input) {                                                   \
+    return functional::max_pool##D##d(input, options);                                                       \
+  }                                                                                                          \
+  std::tuple<Tensor, Tensor> MaxPool##D##dImpl::forward_with_indices(const Tensor& input) {                  \
+    return functional::max_pool##D##d_with_indices(input, options);                                          \
+  }                                                                                                          \
+  void MaxPool##D##dImpl::describe(std::ostream& out) const {                                                \
+    detail::describe_pool(out, "MaxPool" #D "d", options.kernel_size(), options.stride(), options.padding(), \
+                          options.dilation(), options.ceil_mode());                                          \
+  }                                                                                                          \
+  Tensor AdaptiveAvgPool##D##dImpl::forward(const Tensor& input) {                                           \
+    return functional::adaptive_avg_pool##D##d(input, options);                                              \
+  }                                                                                                          \
+  void AdaptiveAvgPool##D##dImpl::describe(std::ostream& out) const {                                        \
+    detail::describe_sizes(out, "AdaptiveAvgPool" #D "d", options.output_size());                            \
+  }                                                                                                          \
+  Tensor AdaptiveMaxPool##D##dImpl::forward(const Tensor& input) {                                           \
+    return functional::adaptive_max_pool##D##d(input, options);                                              \
+  }                                                                                                          \
+  std::tuple<Tensor, Tensor> AdaptiveMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {          \
+    return functional::adaptive_max_pool##D##d_with_indices(input, options);                                 \
+  }                                                                                                          \
+  void AdaptiveMaxPool##D##dImpl::describe(std::ostream& out) const {                                        \
+    detail::describe_sizes(out, "AdaptiveMaxPool" #D "d", options.output_size());                            \
+  }                                                                                                          \
+  Tensor MaxUnpool##D##dImpl::forward(const Tensor& input, const Tensor& indices,                            \
+                                      const std::optional<std::vector<int64_t>>& output_size) {              \
+    return functional::max_unpool##D##d(input, indices,                                                      \
+                                        functional::MaxUnpool##D##dFuncOptions(options.kernel_size())        \
+                                            .stride(options.stride())                                        \
+                                            .padding(options.padding())                                      \
+                                            .output_size(output_size));                                      \
+  }                                                                                                          \
+  void MaxUnpool##D##dImpl::describe(std::ostream& out) const {                                              \
+    detail::describe_kernel(out, "MaxUnpool" #D "d", options.kernel_size(), options.stride(),                \
+                            options.padding());                                                              \
+  }                                                                                                          \
+  Tensor LPPool##D##dImpl::forward(const Tensor& input) {                                                    \
+    return functional::lp_pool##D##d(input, options);                                                        \
+  }                                                                                                          \
+  void LPPool##D##dImpl::describe(std::ostream& out) const {                                                 \
+    detail::describe_lp(out, "LPPool" #D "d", options.norm_type(), options.kernel_size(), options.stride(),  \
+                        options.ceil_mode());                                                                \
   }
 VESTA_POOLS(1)
 VESTA_POOLS(2)
 VESTA_POOLS(3)
 #undef VESTA_POOLS
 
-#define VESTA_FRACTIONAL(D)                                                                                           \
-  FractionalMaxPool##D##dImpl::FractionalMaxPool##D##dImpl(const FractionalMaxPool##D##dOptions& o) : options(o) {    \
-    VESTA_CHECK(bool(o.output_size()) != bool(o.output_ratio()),                                                      \
-                "FractionalMaxPool" #D "d: expected either output_size or output_ratio");                             \
-    if (o.output_ratio())                                                                                             \
-      for (const double r : **o.output_ratio())                                                                       \
-        VESTA_CHECK(r > 0 && r < 1, "FractionalMaxPool" #D "d: expected an output_ratio between 0 and 1, got ", r);   \
-  }                                                                                                                   \
-  Tensor FractionalMaxPool##D##dImpl::forward(const Tensor& input) {                                                  \
-    return functional::fractional_max_pool##D##d(input, options);                                                     \
-  }                                                                                                                   \
-  std::tuple<Tensor, Tensor> FractionalMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {                 \
-    return functional::fractional_max_pool##D##d_with_indices(input, options);                                        \
-  }                                                                                                                   \
-  void FractionalMaxPool##D##dImpl::describe(std::ostream& out) const {                                               \
-    out << "vesta::nn::FractionalMaxPool" #D "d()";                                                                   \
+#define VESTA_FRACTIONAL(D)                                                                           \
+  FractionalMaxPool##D##dImpl::FractionalMaxPool##D##dImpl(const FractionalMaxPool##D##dOptions& o)   \
+      : options(o) {                                                                                  \
+    VESTA_CHECK(bool(o.output_size()) != bool(o.output_ratio()),                                      \
+                "FractionalMaxPool" #D "d: expected either output_size or output_ratio");             \
+    if (o.output_ratio())                                                                             \
+      for (const double r : **o.output_ratio())                                                       \
+        VESTA_CHECK(r > 0 && r < 1,                                                                   \
+                    "FractionalMaxPool" #D "d: expected an output_ratio between 0 and 1, got ", r);   \
+  }                                                                                                   \
+  Tensor FractionalMaxPool##D##dImpl::forward(const Tensor& input) {                                  \
+    return functional::fractional_max_pool##D##d(input, options);                                     \
+  }                                                                                                   \
+  std::tuple<Tensor, Tensor> FractionalMaxPool##D##dImpl::forward_with_indices(const Tensor& input) { \
+    return functional::fractional_max_pool##D##d_with_indices(input, options);                        \
+  }                                                                                                   \
+  void FractionalMaxPool##D##dImpl::describe(std::ostream& out) const {                               \
+    out << "vesta::nn::FractionalMaxPool" #D "d()";                                                   \
   }
 VESTA_FRACTIONAL(2)
 VESTA_FRACTIONAL(3)
@@ -144,7 +155,8 @@ Tensor UpsampleImpl::forward(const Tensor& input) {
                                             .align_corners(options.align_corners()));
 }
 void UpsampleImpl::describe(std::ostream& out) const {
-  static constexpr const char* kNames[] = {"kNearest", "kLinear", "kBilinear", "kBicubic", "kTrilinear", "kArea", "kNearestExact"};
+  static constexpr const char* kNames[] = {"kNearest",   "kLinear", "kBilinear",    "kBicubic",
+                                           "kTrilinear", "kArea",   "kNearestExact"};
   auto list = [&](const auto& values) {
     out << "[";
     for (size_t i = 0; i < values.size(); ++i) out << (i ? ", " : "") << values[i];
@@ -164,7 +176,9 @@ Tensor PixelShuffleImpl::forward(const Tensor& input) { return functional::pixel
 void PixelShuffleImpl::describe(std::ostream& out) const {
   out << "vesta::nn::PixelShuffle(upscale_factor=" << options.upscale_factor() << ")";
 }
-Tensor PixelUnshuffleImpl::forward(const Tensor& input) { return functional::pixel_unshuffle(input, options); }
+Tensor PixelUnshuffleImpl::forward(const Tensor& input) {
+  return functional::pixel_unshuffle(input, options);
+}
 void PixelUnshuffleImpl::describe(std::ostream& out) const {
   out << "vesta::nn::PixelUnshuffle(downscale_factor=" << options.downscale_factor() << ")";
 }

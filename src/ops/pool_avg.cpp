@@ -156,6 +156,7 @@ void k_adaptive_backward(const KernelCtx& k) {
 bool all_ones(const Args& a, int spatial) {
   if (int(a.ints(1).size()) != spatial || a.tensor(0).numel() == 0 || !is_floating_point(a.tensor(0).dtype())) return false;
   if (a.tensor(0).dim() != spatial + 1 && a.tensor(0).dim() != spatial + 2) return false;
+  if (is_channels_last(a.tensor(0), spatial)) return false;
   for (int64_t s : a.ints(1))
     if (s != 1) return false;
   return true;

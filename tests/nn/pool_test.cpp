@@ -32,10 +32,13 @@ TEST(PoolModules, TheStrideIsTheKernelSizeUnlessGiven) {
   const Tensor x = draw({2, 3, 9, 8});
   expect_same(MaxPool2d(3)(x), max_pool2d(x, {3}));
   expect_same(MaxPool2d({3, 2})(x), max_pool2d(x, {3, 2}));
-  expect_same(MaxPool2d(MaxPool2dOptions({3, 2}).stride(1).padding(1).ceil_mode(true))(x), max_pool2d(x, {3, 2}, {1}, {1}, {1}, true));
+  expect_same(MaxPool2d(MaxPool2dOptions({3, 2}).stride(1).padding(1).ceil_mode(true))(x),
+              max_pool2d(x, {3, 2}, {1}, {1}, {1}, true));
   expect_same(MaxPool2d(MaxPool2dOptions(2).dilation({2, 3}))(x), max_pool2d(x, {2}, {2}, {0}, {2, 3}));
-  expect_same(AvgPool2d(AvgPool2dOptions(3).stride(2).padding(1).count_include_pad(false))(x), avg_pool2d(x, {3}, {2}, {1}, false, false));
-  expect_same(AvgPool2d(AvgPool2dOptions({3, 2}).divisor_override(5))(x), avg_pool2d(x, {3, 2}, {}, {0}, false, true, 5));
+  expect_same(AvgPool2d(AvgPool2dOptions(3).stride(2).padding(1).count_include_pad(false))(x),
+              avg_pool2d(x, {3}, {2}, {1}, false, false));
+  expect_same(AvgPool2d(AvgPool2dOptions({3, 2}).divisor_override(5))(x),
+              avg_pool2d(x, {3, 2}, {}, {0}, false, true, 5));
   const Tensor sequence = draw({2, 3, 9}), volume = draw({2, 3, 4, 5, 6});
   expect_same(MaxPool1d(MaxPool1dOptions(3).stride(2))(sequence), max_pool1d(sequence, {3}, {2}));
   expect_same(AvgPool1d(3)(sequence), avg_pool1d(sequence, {3}));
@@ -46,7 +49,8 @@ TEST(PoolModules, AdaptiveSizesMayBeLeftToTheInput) {
   const Tensor x = draw({2, 3, 9, 8});
   EXPECT_EQ(AdaptiveAvgPool2d(5)(x).sizes(), (IntArrayRef{2, 3, 5, 5}));
   EXPECT_EQ(AdaptiveAvgPool2d({5, 7})(x).sizes(), (IntArrayRef{2, 3, 5, 7}));
-  EXPECT_EQ(AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions({std::nullopt, 7}))(x).sizes(), (IntArrayRef{2, 3, 9, 7}));
+  EXPECT_EQ(AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions({std::nullopt, 7}))(x).sizes(),
+            (IntArrayRef{2, 3, 9, 7}));
   EXPECT_EQ(AdaptiveMaxPool2d({std::nullopt, 1})(x).sizes(), (IntArrayRef{2, 3, 9, 1}));
   auto [y, index] = AdaptiveMaxPool2d(4)->forward_with_indices(x);
   expect_same(x.flatten(2).gather(2, index.flatten(2)).view(y.sizes()), y);
@@ -70,11 +74,20 @@ TEST(PoolModules, UnpoolingTakesTheSizeThatPoolingLost) {
 }
 TEST(PoolModules, FractionalPoolingTakesASizeOrARatio) {
   const Tensor x = draw({2, 3, 9, 8});
-  EXPECT_EQ(FractionalMaxPool2d(FractionalMaxPool2dOptions(2).output_size(4))(x).sizes(), (IntArrayRef{2, 3, 4, 4}));
-  EXPECT_EQ(FractionalMaxPool2d(FractionalMaxPool2dOptions({2, 3}).output_ratio(ExpandingArray<2, double>({0.5, 0.6})))(x).sizes(), (IntArrayRef{2, 3, 4, 4}));
-  EXPECT_EQ(FractionalMaxPool3d(FractionalMaxPool3dOptions(2).output_size(ExpandingArray<3>({2, 3, 3})))(draw({2, 4, 5, 6})).sizes(), (IntArrayRef{2, 2, 3, 3}));
+  EXPECT_EQ(FractionalMaxPool2d(FractionalMaxPool2dOptions(2).output_size(4))(x).sizes(),
+            (IntArrayRef{2, 3, 4, 4}));
+  EXPECT_EQ(FractionalMaxPool2d(
+                FractionalMaxPool2dOptions({2, 3}).output_ratio(ExpandingArray<2, double>({0.5, 0.6})))(x)
+                .sizes(),
+            (IntArrayRef{2, 3, 4, 4}));
+  EXPECT_EQ(FractionalMaxPool3d(FractionalMaxPool3dOptions(2).output_size(ExpandingArray<3>({2, 3, 3})))(
+                draw({2, 4, 5, 6}))
+                .sizes(),
+            (IntArrayRef{2, 2, 3, 3}));
   EXPECT_THROW(FractionalMaxPool2d(FractionalMaxPool2dOptions(2)), ValueError);
-  EXPECT_THROW(FractionalMaxPool2d(FractionalMaxPool2dOptions(2).output_ratio(ExpandingArray<2, double>(1.5))), ValueError);
+  EXPECT_THROW(
+      FractionalMaxPool2d(FractionalMaxPool2dOptions(2).output_ratio(ExpandingArray<2, double>(1.5))),
+      ValueError);
 }
 TEST(PoolModules, LpPoolingIsTheNormOfTheWindow) {
   const Tensor x = draw({1, 1, 4, 4}).abs();
@@ -88,7 +101,9 @@ TEST(PoolModules, LpPoolingIsTheNormOfTheWindow) {
 TEST(Upsample, EveryModeHasItsDims) {
   const Tensor a = draw({1, 2, 5}), b = draw({1, 2, 5, 4}), c = draw({1, 2, 3, 5, 4});
   auto up = [](const Tensor& x, auto mode, std::optional<bool> corners = std::nullopt) {
-    return F::interpolate(x, F::InterpolateFuncOptions().scale_factor(std::vector<double>{2}).mode(mode).align_corners(corners));
+    return F::interpolate(
+        x,
+        F::InterpolateFuncOptions().scale_factor(std::vector<double>{2}).mode(mode).align_corners(corners));
   };
   expect_same(up(a, kNearest), upsample_nearest1d(a, {10}));
   expect_same(up(b, kNearest), upsample_nearest2d(b, {10, 8}));
@@ -104,21 +119,31 @@ TEST(Upsample, EveryModeHasItsDims) {
   EXPECT_THROW(up(b, kNearest, true), ValueError);
   EXPECT_THROW(up(draw({2, 2}), kNearest), ValueError);
   EXPECT_THROW(F::interpolate(b, F::InterpolateFuncOptions()), ValueError);
-  EXPECT_THROW(F::interpolate(b, F::InterpolateFuncOptions().size(std::vector<int64_t>{3, 3, 3})), ValueError);
-  const Tensor small = F::interpolate(b, F::InterpolateFuncOptions().size(std::vector<int64_t>{2, 3}).mode(kBilinear).antialias(true));
+  EXPECT_THROW(F::interpolate(b, F::InterpolateFuncOptions().size(std::vector<int64_t>{3, 3, 3})),
+               ValueError);
+  const Tensor small = F::interpolate(
+      b, F::InterpolateFuncOptions().size(std::vector<int64_t>{2, 3}).mode(kBilinear).antialias(true));
   expect_same(small, _upsample_bilinear2d_aa(b, {2, 3}, false));
   // With recompute_scale_factor positions come from the rounded sizes.
-  const Tensor rounded = F::interpolate(a, F::InterpolateFuncOptions().scale_factor(std::vector<double>{1.5}).mode(kLinear).recompute_scale_factor(true));
+  const Tensor rounded = F::interpolate(a, F::InterpolateFuncOptions()
+                                               .scale_factor(std::vector<double>{1.5})
+                                               .mode(kLinear)
+                                               .recompute_scale_factor(true));
   expect_same(rounded, upsample_linear1d(a, {7}, false));
-  EXPECT_EQ(Upsample(UpsampleOptions().size(std::vector<int64_t>{7, 9}).mode(kBilinear))(b).sizes(), (IntArrayRef{1, 2, 7, 9}));
+  EXPECT_EQ(Upsample(UpsampleOptions().size(std::vector<int64_t>{7, 9}).mode(kBilinear))(b).sizes(),
+            (IntArrayRef{1, 2, 7, 9}));
 }
 TEST(GridSampleFunction, DefaultsAreBilinearZerosAndUnalignedCorners) {
   const Tensor x = draw({1, 2, 5, 4}), theta = draw({1, 2, 3});
   const Tensor grid = F::affine_grid(theta, {1, 2, 3, 3});
   expect_same(grid, affine_grid_generator(theta, {1, 2, 3, 3}, false));
   expect_same(F::grid_sample(x, grid), grid_sampler(x, grid, 0, 0, false));
-  expect_same(F::grid_sample(x, grid, F::GridSampleFuncOptions().mode(kNearest).padding_mode(kReflection).align_corners(true)), grid_sampler(x, grid, 1, 2, true));
-  expect_same(F::grid_sample(x, grid, F::GridSampleFuncOptions().padding_mode(kZeros)), grid_sampler(x, grid, 0, 0, false));
+  expect_same(
+      F::grid_sample(x, grid,
+                     F::GridSampleFuncOptions().mode(kNearest).padding_mode(kReflection).align_corners(true)),
+      grid_sampler(x, grid, 1, 2, true));
+  expect_same(F::grid_sample(x, grid, F::GridSampleFuncOptions().padding_mode(kZeros)),
+              grid_sampler(x, grid, 0, 0, false));
   EXPECT_THROW(F::GridSampleFuncOptions().padding_mode(kReflect), ValueError);
   EXPECT_THROW(F::grid_sample(x, grid, F::GridSampleFuncOptions().mode(kTrilinear)), ValueError);
 }
@@ -129,13 +154,18 @@ TEST(PixelShuffleModule, ShufflingBackGivesTheInput) {
   expect_same(PixelUnshuffle(2)(y), x);
 }
 TEST(PoolModules, PrintTheirOptionsAndClone) {
-  EXPECT_EQ(printed(*MaxPool1d(5)), "vesta::nn::MaxPool1d(kernel_size=5, stride=5, padding=0, dilation=1, ceil_mode=false)");
+  EXPECT_EQ(printed(*MaxPool1d(5)),
+            "vesta::nn::MaxPool1d(kernel_size=5, stride=5, padding=0, dilation=1, ceil_mode=false)");
   EXPECT_EQ(printed(*MaxPool2d(MaxPool2dOptions({5, 6}).stride({1, 2}))),
-            "vesta::nn::MaxPool2d(kernel_size=[5, 6], stride=[1, 2], padding=[0, 0], dilation=[1, 1], ceil_mode=false)");
-  EXPECT_EQ(printed(*AvgPool2d(5)), "vesta::nn::AvgPool2d(kernel_size=[5, 5], stride=[5, 5], padding=[0, 0])");
-  EXPECT_EQ(printed(*AdaptiveAvgPool2d({5, std::nullopt})), "vesta::nn::AdaptiveAvgPool2d(output_size=[5, None])");
+            "vesta::nn::MaxPool2d(kernel_size=[5, 6], stride=[1, 2], padding=[0, 0], dilation=[1, 1], "
+            "ceil_mode=false)");
+  EXPECT_EQ(printed(*AvgPool2d(5)),
+            "vesta::nn::AvgPool2d(kernel_size=[5, 5], stride=[5, 5], padding=[0, 0])");
+  EXPECT_EQ(printed(*AdaptiveAvgPool2d({5, std::nullopt})),
+            "vesta::nn::AdaptiveAvgPool2d(output_size=[5, None])");
   EXPECT_EQ(printed(*MaxUnpool1d(5)), "vesta::nn::MaxUnpool1d(kernel_size=5, stride=5, padding=0)");
-  EXPECT_EQ(printed(*LPPool1d(2, 5)), "vesta::nn::LPPool1d(norm_type=2, kernel_size=5, stride=5, ceil_mode=false)");
+  EXPECT_EQ(printed(*LPPool1d(2, 5)),
+            "vesta::nn::LPPool1d(norm_type=2, kernel_size=5, stride=5, ceil_mode=false)");
   EXPECT_EQ(printed(*Upsample(UpsampleOptions().scale_factor(std::vector<double>{2}).mode(kBilinear))),
             "vesta::nn::Upsample(scale_factor=[2], mode=kBilinear)");
   EXPECT_EQ(printed(*PixelShuffle(5)), "vesta::nn::PixelShuffle(upscale_factor=5)");
@@ -170,7 +200,8 @@ TEST(CtcModule, ReducesAsItsOptionsSay) {
   const Tensor p = log_softmax(draw({5, 2, 4}), -1);
   const Tensor targets = ones({2, 2}, kLong), frames = full({2}, 5, kLong), lengths = full({2}, 2, kLong);
   const Tensor each = F::ctc_loss(p, targets, frames, lengths, F::CTCLossFuncOptions().reduction(kNone));
-  expect_same(CTCLoss(CTCLossOptions().reduction(kSum))->forward(p, targets, frames, lengths), each.sum(), 1e-14);
+  expect_same(CTCLoss(CTCLossOptions().reduction(kSum))->forward(p, targets, frames, lengths), each.sum(),
+              1e-14);
   expect_same(CTCLoss()->forward(p, targets, frames, lengths), (each / 2).mean(), 1e-14);
 }
 TEST(MultiLabelMargin, IsTheHingeOverPairs) {

@@ -25,7 +25,8 @@ Tensor labels(const Ints& v, Ints sizes) {
 }
 
 // -log of the sum over all paths that collapse to the labels: repeats joined, then blanks removed.
-double enumerated(const Tensor& log_probs, int64_t sample, int64_t frames, const Ints& target, int64_t blank) {
+double enumerated(const Tensor& log_probs, int64_t sample, int64_t frames, const Ints& target,
+                  int64_t blank) {
   const int64_t classes = log_probs.size(2);
   const Tensor p = log_probs.contiguous();
   double total = 0;
@@ -55,7 +56,8 @@ TEST(Ctc, LossesAreThoseOfAllAlignments) {
     const std::vector<Ints> targets = {{1, 2}, {2, 2}, {}};
     const Ints frames = {5, 4, 3}, lengths = {2, 2, 0};
     const Tensor loss = ctc_loss(p, labels({1, 2, 2, 2}, {4}), frames, lengths, blank, 0);
-    const Tensor padded = ctc_loss(p, labels({1, 2, 2, 2, 1, 1}, {3, 2}), labels(frames, {3}), labels(lengths, {3}), blank, 0);
+    const Tensor padded =
+        ctc_loss(p, labels({1, 2, 2, 2, 1, 1}, {3, 2}), labels(frames, {3}), labels(lengths, {3}), blank, 0);
     for (int64_t n = 0; n < 3; ++n) {
       const double want = enumerated(p, n, frames[size_t(n)], targets[size_t(n)], blank);
       EXPECT_NEAR(loss.data_ptr<double>()[n], want, 1e-12) << "sample " << n << ", seed " << kSeed;
@@ -69,7 +71,9 @@ TEST(Ctc, LossesAreThoseOfAllAlignments) {
 TEST(Ctc, UniformProbabilitiesCountPaths) {
   auto loss = [](int64_t frames, const Ints& target, bool zero) {
     const Tensor p = full({frames, 1, 3}, -std::log(3.0), kDouble);
-    return ctc_loss(p, labels(target, {1, int64_t(target.size())}), Ints{frames}, Ints{int64_t(target.size())}, 0, 2, zero).item<double>();
+    return ctc_loss(p, labels(target, {1, int64_t(target.size())}), Ints{frames},
+                    Ints{int64_t(target.size())}, 0, 2, zero)
+        .item<double>();
   };
   EXPECT_NEAR(loss(2, {}, false), std::log(9.0), 1e-12);
   EXPECT_NEAR(loss(2, {1}, false), std::log(9.0 / 3), 1e-12);
@@ -84,7 +88,8 @@ TEST(Ctc, UniformProbabilitiesCountPaths) {
 TEST(Ctc, GradientsThroughLogSoftmaxAgreeWithDifferences) {
   for (const int64_t reduction : {0, 1, 2}) {
     auto f = [&](const autograd::variable_list& in) -> autograd::variable_list {
-      return {ctc_loss(log_softmax(in[0], -1), labels({1, 2, 3, 3, 1}, {5}), Ints{6, 5, 4}, Ints{3, 2, 0}, 0, reduction)};
+      return {ctc_loss(log_softmax(in[0], -1), labels({1, 2, 3, 3, 1}, {5}), Ints{6, 5, 4}, Ints{3, 2, 0}, 0,
+                       reduction)};
     };
     EXPECT_NO_THROW(autograd::gradcheck(f, {draw({6, 3, 4}).requires_grad_()})) << "reduction " << reduction;
   }
@@ -104,13 +109,15 @@ TEST(Ctc, ABatchEqualsItsSamplesAndInfeasibleOnesDoNotSpread) {
   const std::vector<Ints> targets = {{1, 2}, {1, 1, 2}, {2}};
   const Ints frames = {4, 3, 2}, lengths = {2, 3, 1};
   Tensor x = logits.clone().requires_grad_();
-  const Tensor loss = ctc_loss(log_softmax(x, -1), labels({1, 2, 1, 1, 2, 2}, {6}), frames, lengths, 0, 0, true);
+  const Tensor loss =
+      ctc_loss(log_softmax(x, -1), labels({1, 2, 1, 1, 2, 2}, {6}), frames, lengths, 0, 0, true);
   EXPECT_EQ(loss.detach().contiguous().data_ptr<double>()[1], 0);
   loss.sum().backward();
   EXPECT_EQ(x.grad().select(1, 1).abs().max().item<double>(), 0);
   for (int64_t n : {0, 2}) {
     Tensor one = logits.select(1, n).clone().requires_grad_();
-    const Tensor single = ctc_loss(log_softmax(one, -1), labels(targets[size_t(n)], {lengths[size_t(n)]}), Ints{frames[size_t(n)]}, Ints{lengths[size_t(n)]}, 0, 0, true);
+    const Tensor single = ctc_loss(log_softmax(one, -1), labels(targets[size_t(n)], {lengths[size_t(n)]}),
+                                   Ints{frames[size_t(n)]}, Ints{lengths[size_t(n)]}, 0, 0, true);
     EXPECT_EQ(single.dim(), 0);
     EXPECT_NEAR(single.item<double>(), loss.detach().data_ptr<double>()[n], 1e-13);
     single.backward();

@@ -37,19 +37,24 @@ TEST(Distance, PairsOfRowsHaveTheNormsOfTheirDifferences) {
   for (const double p : {0.0, 0.5, 1.0, 1.7, 2.0, 3.0, kInf})
     for (const Ints& s : {Ints{3, 4, 5}, Ints{1, 30, 7}, Ints{27, 2, 1}, Ints{5, 6, 19}}) {
       const Tensor x = draw({s[0], s[2]}), y = draw({s[1], s[2]}, kDouble, kSeed + 1);
-      for (const std::optional<int64_t> mode : {std::optional<int64_t>(), std::optional<int64_t>(1), std::optional<int64_t>(2)}) {
+      for (const std::optional<int64_t> mode :
+           {std::optional<int64_t>(), std::optional<int64_t>(1), std::optional<int64_t>(2)}) {
         const Tensor d = cdist(x, y, p, mode);
         for (int64_t i = 0; i < s[0]; ++i)
           for (int64_t j = 0; j < s[1]; ++j) {
-            const double want = norm_of(x.data_ptr<double>() + i * s[2], y.data_ptr<double>() + j * s[2], s[2], p);
-            ASSERT_NEAR(d.contiguous().data_ptr<double>()[i * s[1] + j], want, 1e-10 * (1 + want)) << "p " << p << ", seed " << kSeed;
+            const double want =
+                norm_of(x.data_ptr<double>() + i * s[2], y.data_ptr<double>() + j * s[2], s[2], p);
+            ASSERT_NEAR(d.contiguous().data_ptr<double>()[i * s[1] + j], want, 1e-10 * (1 + want))
+                << "p " << p << ", seed " << kSeed;
           }
       }
       const Tensor pairs = pdist(x, p);
       int64_t k = 0;
       for (int64_t i = 0; i < s[0]; ++i)
         for (int64_t j = i + 1; j < s[0]; ++j, ++k)
-          ASSERT_NEAR(pairs.data_ptr<double>()[k], norm_of(x.data_ptr<double>() + i * s[2], x.data_ptr<double>() + j * s[2], s[2], p), 1e-12);
+          ASSERT_NEAR(pairs.data_ptr<double>()[k],
+                      norm_of(x.data_ptr<double>() + i * s[2], x.data_ptr<double>() + j * s[2], s[2], p),
+                      1e-12);
       ASSERT_EQ(pairs.numel(), k);
     }
 }
@@ -57,7 +62,11 @@ TEST(Distance, BatchesBroadcast) {
   const Tensor x = draw({2, 1, 3, 4}), y = draw({5, 2, 4});
   const Tensor d = cdist(x, y);
   ASSERT_EQ(d.sizes(), (IntArrayRef{2, 5, 3, 2}));
-  EXPECT_EQ((d.select(0, 1).select(0, 3) - cdist(x.select(0, 1).select(0, 0), y.select(0, 3))).abs().max().item<double>(), 0);
+  EXPECT_EQ((d.select(0, 1).select(0, 3) - cdist(x.select(0, 1).select(0, 0), y.select(0, 3)))
+                .abs()
+                .max()
+                .item<double>(),
+            0);
 }
 // pt#145064: a last dim of size 0, and 3-D input.
 TEST(Distance, EmptyRowsHaveDistanceZeroAndWrongDimsThrow) {
@@ -103,7 +112,8 @@ TEST(EmbeddingBag, JoinsTheRowsOfEachBag) {
           }
           if (mode == 1 && count > 0) want /= count;
           if (count == 0) want = 0;
-          ASSERT_NEAR(y.data_ptr<double>()[int64_t(b) * 5 + d], want, 1e-13) << "mode " << mode << ", bag " << b;
+          ASSERT_NEAR(y.data_ptr<double>()[int64_t(b) * 5 + d], want, 1e-13)
+              << "mode " << mode << ", bag " << b;
         }
     }
   const Ints with_end = {0, 3, 3, 4, 6};
@@ -117,12 +127,15 @@ TEST(EmbeddingBag, GradientsGoToTheRowsUsed) {
   // scale_grad_by_freq: row 1 occurs twice.
   const std::vector<double> want = {0, 1, 0, 0, 1, 0};
   for (int64_t r = 0; r < 6; ++r) EXPECT_EQ(table.grad().data_ptr<double>()[r * 3], want[size_t(r)]) << r;
-  EXPECT_THROW(std::get<0>(embedding_bag(table, ints({1}), ints({0}), false, 0, true)).sum().backward(), NotImplementedError);
+  EXPECT_THROW(std::get<0>(embedding_bag(table, ints({1}), ints({0}), false, 0, true)).sum().backward(),
+               NotImplementedError);
 }
 // pt#175368: an offset beyond the indices.
 TEST(EmbeddingBag, BadOffsetsAndIndicesThrow) {
   const Tensor table = draw({6, 3});
-  auto bag = [&](const Ints& index, const Ints& offsets, bool last = false) { return embedding_bag(table, ints(index), ints(offsets), false, 0, false, {}, last); };
+  auto bag = [&](const Ints& index, const Ints& offsets, bool last = false) {
+    return embedding_bag(table, ints(index), ints(offsets), false, 0, false, {}, last);
+  };
   EXPECT_THROW(bag({1, 2}, {0, 3}), ValueError);
   EXPECT_THROW(bag({1, 2}, {1, 2}), ValueError);
   EXPECT_THROW(bag({1, 2}, {0, 2, 1}), ValueError);
@@ -141,7 +154,8 @@ TEST(EmbeddingBag, BadOffsetsAndIndicesThrow) {
 TEST(EmbeddingBag, RenormScalesLongRowsOnce) {
   Tensor table = full({4, 2}, 3, kDouble);
   embedding_renorm_(table, ints({2, 0, 2}), 1.0, 2.0);
-  for (int64_t r = 0; r < 4; ++r) EXPECT_NEAR(table.select(0, r).norm().item<double>(), r % 2 ? std::sqrt(18.0) : 1, 1e-6) << r;
+  for (int64_t r = 0; r < 4; ++r)
+    EXPECT_NEAR(table.select(0, r).norm().item<double>(), r % 2 ? std::sqrt(18.0) : 1, 1e-6) << r;
 }
 
 // ---- gradient ----
@@ -152,8 +166,10 @@ TEST(NumericalGradient, IsExactOnParabolas) {
   std::copy(at.begin(), at.end(), c.data_ptr<double>());
   const Tensor y = (c * c).unsqueeze(0).expand({2, 5}), points[] = {c};
   const Tensor d = gradient(y, TensorList(points, 1), std::optional<int64_t>(1), 2)[0];
-  for (int64_t i = 0; i < 5; ++i) EXPECT_NEAR(d.contiguous().data_ptr<double>()[i], 2 * double(at[size_t(i)]), 1e-12);
-  const Tensor line = arange(6, kDouble) * 0.5, even = gradient(line * line, std::optional<Scalar>(0.5), std::optional<int64_t>(), 2)[0];
+  for (int64_t i = 0; i < 5; ++i)
+    EXPECT_NEAR(d.contiguous().data_ptr<double>()[i], 2 * double(at[size_t(i)]), 1e-12);
+  const Tensor line = arange(6, kDouble) * 0.5,
+               even = gradient(line * line, std::optional<Scalar>(0.5), std::optional<int64_t>(), 2)[0];
   for (int64_t i = 0; i < 6; ++i) EXPECT_NEAR(even.data_ptr<double>()[i], double(i), 1e-12);
   EXPECT_EQ(gradient(draw({3, 4})).size(), 2u);
   EXPECT_THROW(gradient(draw({3, 1})), ValueError);

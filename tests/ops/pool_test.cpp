@@ -54,10 +54,10 @@ struct Window {
   }
 };
 const std::vector<Window>& windows() {
-  static const std::vector<Window> list = {
-      {2, 2, 2, 2, 0, 0, 1, 1, false}, {3, 3, 2, 2, 1, 1, 1, 1, false}, {3, 3, 1, 1, 1, 1, 1, 1, true},
-      {2, 3, 3, 1, 1, 0, 1, 2, false}, {3, 2, 2, 3, 1, 1, 2, 1, true},  {5, 4, 4, 5, 2, 2, 1, 1, true},
-      {1, 1, 3, 2, 0, 0, 1, 1, true},  {4, 1, 1, 1, 2, 0, 1, 1, false}};
+  static const std::vector<Window> list = {{2, 2, 2, 2, 0, 0, 1, 1, false}, {3, 3, 2, 2, 1, 1, 1, 1, false},
+                                           {3, 3, 1, 1, 1, 1, 1, 1, true},  {2, 3, 3, 1, 1, 0, 1, 2, false},
+                                           {3, 2, 2, 3, 1, 1, 2, 1, true},  {5, 4, 4, 5, 2, 2, 1, 1, true},
+                                           {1, 1, 3, 2, 0, 0, 1, 1, true},  {4, 1, 1, 1, 2, 0, 1, 1, false}};
   return list;
 }
 const std::vector<Ints>& images() {
@@ -69,11 +69,13 @@ TEST(Pool, MaximaAndPositionsAreThoseOfPlainLoopsInBothLayouts) {
   for (const Ints& sizes : images())
     for (const Window& w : windows()) {
       const Tensor x = draw(sizes);
-      const int64_t oh = w.size(sizes[2], w.kh, w.sh, w.ph, w.dh), ow = w.size(sizes[3], w.kw, w.sw, w.pw, w.dw);
+      const int64_t oh = w.size(sizes[2], w.kh, w.sh, w.ph, w.dh),
+                    ow = w.size(sizes[3], w.kw, w.sw, w.pw, w.dw);
       if (oh < 1 || ow < 1) continue;
       for (const bool last : {false, true}) {
-        auto [y, index] = max_pool2d_with_indices(last ? x.contiguous(MemoryFormat::ChannelsLast) : x, {w.kh, w.kw},
-                                                  {w.sh, w.sw}, {w.ph, w.pw}, {w.dh, w.dw}, w.ceil);
+        auto [y, index] =
+            max_pool2d_with_indices(last ? x.contiguous(MemoryFormat::ChannelsLast) : x, {w.kh, w.kw},
+                                    {w.sh, w.sw}, {w.ph, w.pw}, {w.dh, w.dw}, w.ceil);
         ASSERT_EQ(y.sizes(), (IntArrayRef{sizes[0], sizes[1], oh, ow})) << w.str();
         ASSERT_TRUE(!last || y.is_contiguous(MemoryFormat::ChannelsLast));
         const Tensor values = y.contiguous(), positions = index.contiguous();
@@ -105,7 +107,8 @@ TEST(Pool, MeansAreThoseOfPlainLoopsInBothLayouts) {
         for (const int64_t divisor : {0, 7}) {
           if (w.dh != 1 || w.dw != 1) continue;
           const Tensor x = draw(sizes);
-          const int64_t oh = w.size(sizes[2], w.kh, w.sh, w.ph, 1), ow = w.size(sizes[3], w.kw, w.sw, w.pw, 1);
+          const int64_t oh = w.size(sizes[2], w.kh, w.sh, w.ph, 1),
+                        ow = w.size(sizes[3], w.kw, w.sw, w.pw, 1);
           if (oh < 1 || ow < 1) continue;
           Tensor want = zeros({sizes[0], sizes[1], oh, ow}, kDouble);
           int64_t i = 0;
@@ -129,13 +132,15 @@ TEST(Pool, MeansAreThoseOfPlainLoopsInBothLayouts) {
           const std::optional<int64_t> with = divisor ? std::optional<int64_t>(divisor) : std::nullopt;
           for (const bool last : {false, true}) {
             const Tensor in = last ? x.contiguous(MemoryFormat::ChannelsLast) : x;
-            const Tensor y = avg_pool2d(in, {w.kh, w.kw}, {w.sh, w.sw}, {w.ph, w.pw}, w.ceil, count_pad, with);
+            const Tensor y =
+                avg_pool2d(in, {w.kh, w.kw}, {w.sh, w.sw}, {w.ph, w.pw}, w.ceil, count_pad, with);
             expect_close(y, want, 1e-13, w.str());
             ASSERT_TRUE(!last || y.is_contiguous(MemoryFormat::ChannelsLast));
-            expect_close(avg_pool2d(in.to(kBFloat16).to(kFloat), {w.kh, w.kw}, {w.sh, w.sw}, {w.ph, w.pw}, w.ceil,
-                                    count_pad, with)
+            expect_close(avg_pool2d(in.to(kBFloat16).to(kFloat), {w.kh, w.kw}, {w.sh, w.sw}, {w.ph, w.pw},
+                                    w.ceil, count_pad, with)
                              .to(kBFloat16),
-                         avg_pool2d(in.to(kBFloat16), {w.kh, w.kw}, {w.sh, w.sw}, {w.ph, w.pw}, w.ceil, count_pad, with),
+                         avg_pool2d(in.to(kBFloat16), {w.kh, w.kw}, {w.sh, w.sw}, {w.ph, w.pw}, w.ceil,
+                                    count_pad, with),
                          0, "bfloat16 accumulates in float32");
           }
         }
@@ -150,7 +155,8 @@ TEST(Pool, VolumesArePooledAsSlicesOfImages) {
     auto [want, position] = max_pool2d_with_indices(x.select(2, d), {3, 2}, {2, 2}, {1, 1});
     expect_close(y.select(2, d), want, 0, "max");
     expect_close(index.select(2, d), position + d * 30, 0, "positions");
-    expect_close(mean.select(2, d), avg_pool2d(x.select(2, d), {3, 2}, {2, 2}, {1, 1}, false, false), 1e-14, "mean");
+    expect_close(mean.select(2, d), avg_pool2d(x.select(2, d), {3, 2}, {2, 2}, {1, 1}, false, false), 1e-14,
+                 "mean");
   }
   const Tensor last = x.contiguous(MemoryFormat::ChannelsLast3d);
   EXPECT_TRUE(max_pool3d(last, {2}).is_contiguous(MemoryFormat::ChannelsLast3d));
@@ -162,8 +168,8 @@ TEST(Pool, TheFirstMaximumCountsAndNaNWins) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), low = -std::numeric_limits<double>::infinity();
   Tensor x = full({1, 1, 2, 8}, 1, kDouble);
   double* p = x.data_ptr<double>();
-  p[2] = p[11] = 5;     // window 1: equal maxima at 2 and 11
-  p[4] = nan;           // window 2: NaN beside 7
+  p[2] = p[11] = 5;  // window 1: equal maxima at 2 and 11
+  p[4] = nan;        // window 2: NaN beside 7
   p[13] = 7;
   for (int i : {6, 7, 14, 15}) p[i] = low;  // window 3: only -infinity
   for (const DType t : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
@@ -239,9 +245,9 @@ TEST(Pool, BadWindowsThrowAndExtremeOnesDoNotOverflow) {
     EXPECT_THROW(upsample_nearest2d(x, {3, bad}), ValueError);
     EXPECT_THROW(max_unpool2d(x, zeros({1, 2, 5, 5}, kLong), {5, bad}), ValueError);
   }
-  EXPECT_THROW(max_pool2d(x, {2}, {1}, {2}), ValueError);        // padding beyond half
-  EXPECT_THROW(max_pool2d(x, {6}), ValueError);                  // no room
-  EXPECT_THROW(max_pool2d(x, {2}, {1}, {0}, {5}), ValueError);   // no room
+  EXPECT_THROW(max_pool2d(x, {2}, {1}, {2}), ValueError);       // padding beyond half
+  EXPECT_THROW(max_pool2d(x, {6}), ValueError);                 // no room
+  EXPECT_THROW(max_pool2d(x, {2}, {1}, {0}, {5}), ValueError);  // no room
   EXPECT_THROW(avg_pool2d(x, {2}, {}, {0}, false, true, 0), ValueError);
   EXPECT_THROW(max_pool2d(x, {2, 2, 2}), ValueError);
   EXPECT_THROW(max_pool2d(draw({2, 2}), {1}), ValueError);
@@ -250,9 +256,11 @@ TEST(Pool, BadWindowsThrowAndExtremeOnesDoNotOverflow) {
   // A window of 2^31 - 1 with as much padding as allowed sees all of the input from everywhere.
   const int64_t large = (int64_t(1) << 31) - 1;
   expect_close(max_pool2d(x, {large}, {large}, {large / 2}), x.amax({2, 3}, true), 0, "a large window");
-  expect_close(avg_pool2d(x, {large}, {large}, {large / 2}, false, false), x.mean({2, 3}, true), 1e-12, "a large window");
+  expect_close(avg_pool2d(x, {large}, {large}, {large / 2}, false, false), x.mean({2, 3}, true), 1e-12,
+               "a large window");
   EXPECT_NO_THROW(avg_pool3d(full({1, 1, 1, 1, 1}, 1, kLong), {large}, {large}, {large / 2}));
-  EXPECT_EQ(avg_pool2d(full({1, 1, 1, 1}, -kHuge - 1, kLong), {1}, {1}, {0}, false, true, -1).item<int64_t>(), -kHuge - 1);
+  EXPECT_EQ(avg_pool2d(full({1, 1, 1, 1}, -kHuge - 1, kLong), {1}, {1}, {0}, false, true, -1).item<int64_t>(),
+            -kHuge - 1);
 }
 
 TEST(Pool, WindowsThatMeetNoElementGiveTheLowestValueAndNoGradient) {
@@ -286,7 +294,8 @@ TEST(Interpolation, LinearIsExactOnStraightLines) {
   const Tensor a = upsample_linear1d(x, {out}, true), b = upsample_linear1d(x, {out}, false);
   for (int64_t o = 0; o < out; ++o) {
     EXPECT_NEAR(at(a, {0, 0, o}), 1 + 3 * double(o) * double(in - 1) / double(out - 1), 1e-12);
-    const double source = std::min(std::max((double(o) + 0.5) * double(in) / double(out) - 0.5, 0.0), double(in - 1));
+    const double source =
+        std::min(std::max((double(o) + 0.5) * double(in) / double(out) - 0.5, 0.0), double(in - 1));
     EXPECT_NEAR(at(b, {0, 0, o}), 1 + 3 * source, 1e-12);
   }
 }
@@ -307,7 +316,8 @@ TEST(Interpolation, EveryModeKeepsConstantsAndTheMemoryFormat) {
       EXPECT_TRUE(upsample_bilinear2d(last, out, false).is_contiguous(MemoryFormat::ChannelsLast));
     }
     const Tensor r = draw({2, 3, 5, 6}), rl = r.contiguous(MemoryFormat::ChannelsLast);
-    expect_close(upsample_bicubic2d(rl, out, false), upsample_bicubic2d(r, out, false), 1e-14, "channels last");
+    expect_close(upsample_bicubic2d(rl, out, false), upsample_bicubic2d(r, out, false), 1e-14,
+                 "channels last");
     expect_close(upsample_nearest2d(rl, out), upsample_nearest2d(r, out), 0, "channels last");
   }
 }
@@ -326,8 +336,7 @@ TEST(Interpolation, NearestPicksTheNeighboursOfTheFormula) {
 TEST(Interpolation, CubicGoesThroughItsPixels) {
   const Tensor x = draw({1, 2, 4, 5}), y = upsample_bicubic2d(x, {10, 13}, true);
   for (int64_t i = 0; i < 4; ++i)
-    for (int64_t j = 0; j < 5; ++j)
-      EXPECT_NEAR(at(y, {0, 1, i * 3, j * 3}), at(x, {0, 1, i, j}), 1e-12);
+    for (int64_t j = 0; j < 5; ++j) EXPECT_NEAR(at(y, {0, 1, i * 3, j * 3}), at(x, {0, 1, i, j}), 1e-12);
 }
 TEST(Interpolation, ShrinkingWithAntialiasAveragesBlocks) {
   // A triangle of width 2 * 4 around each block of 4: weights 1, 3, 5, 7, 7, 5, 3, 1 over 32, cut off at the border.
@@ -361,10 +370,12 @@ TEST(GridSample, TheIdentityGridGivesTheImage) {
     for (const int64_t mode : {0, 1, 2})
       for (const int64_t padding : {0, 1, 2}) {
         expect_close(grid_sampler(x, grid, mode, padding, corners), x, 1e-12, "image");
-        expect_close(grid_sampler(x.contiguous(MemoryFormat::ChannelsLast), grid, mode, padding, corners), x, 1e-12, "image");
+        expect_close(grid_sampler(x.contiguous(MemoryFormat::ChannelsLast), grid, mode, padding, corners), x,
+                     1e-12, "image");
       }
     const Tensor points = affine_grid_generator(volumes, {2, 3, 4, 5, 6}, corners);
-    for (const int64_t mode : {0, 1}) expect_close(grid_sampler(v, points, mode, 0, corners), v, 1e-12, "volume");
+    for (const int64_t mode : {0, 1})
+      expect_close(grid_sampler(v, points, mode, 0, corners), v, 1e-12, "volume");
   }
 }
 TEST(GridSample, PaddingModesReadZerosTheBorderOrTheReflection) {
@@ -373,7 +384,9 @@ TEST(GridSample, PaddingModesReadZerosTheBorderOrTheReflection) {
   grid.data_ptr<double>()[0] = -5.0 / 3;
   grid.data_ptr<double>()[2] = 1e30;
   grid.data_ptr<double>()[4] = std::nan("");
-  auto value = [&](int64_t mode, int64_t padding, int64_t i) { return at(grid_sampler(x, grid, mode, padding, true), {0, 0, 0, i}); };
+  auto value = [&](int64_t mode, int64_t padding, int64_t i) {
+    return at(grid_sampler(x, grid, mode, padding, true), {0, 0, 0, i});
+  };
   for (const int64_t mode : {0, 1, 2}) {
     EXPECT_NEAR(value(mode, 0, 0), 0, 1e-12);
     EXPECT_NEAR(value(mode, 1, 0), 1, 1e-12);

@@ -62,8 +62,8 @@ void forward_sample(const A* log_probs, const CtcShape& s, int64_t n, A* loss, A
 }
 
 template <class A>
-void backward_sample(A dy, const A* log_probs, const CtcShape& s, int64_t n, A loss, const A* alpha, bool zero_infinity,
-                     A* gradient, std::vector<A>& beta) {
+void backward_sample(A dy, const A* log_probs, const CtcShape& s, int64_t n, A loss, const A* alpha,
+                     bool zero_infinity, A* gradient, std::vector<A>& beta) {
   const States st = states_of(s, n);
   const int64_t frames = s.input_length[n], step = s.batch * s.classes;
   for (int64_t t = 0; t < s.time; ++t) {
@@ -129,8 +129,9 @@ void ctc_backward(Elem type, const void* dy, const void* log_probs, const CtcSha
       std::vector<A> beta;
       for (int64_t n = begin; n < end; ++n)
         backward_sample(static_cast<const A*>(dy)[n], static_cast<const A*>(log_probs), s, n,
-                        static_cast<const A*>(loss)[n], static_cast<const A*>(log_alpha) + n * s.time * s.states,
-                        zero_infinity, static_cast<A*>(gradient), beta);
+                        static_cast<const A*>(loss)[n],
+                        static_cast<const A*>(log_alpha) + n * s.time * s.states, zero_infinity,
+                        static_cast<A*>(gradient), beta);
     });
   });
 }

@@ -12,7 +12,8 @@ namespace vesta::cpu {
 // around them; `states` = 2 * longest target + 1 is the row length of log_alpha (batch, time, states).
 struct CtcShape {
   int64_t time = 0, batch = 0, classes = 0, blank = 0, states = 1;
-  const int64_t *targets = nullptr, *target_offset = nullptr, *input_length = nullptr, *target_length = nullptr;
+  const int64_t *targets = nullptr, *target_offset = nullptr, *input_length = nullptr,
+                *target_length = nullptr;
 };
 
 // loss (batch): the negative log likelihood, +infinity where no alignment exists.

@@ -18,8 +18,8 @@ void check(const char* what, Elem type, double p) {
 
 }  // namespace
 
-void cdist(Elem type, const void* x1, const void* x2, void* out, int64_t batch, int64_t n1, int64_t n2, int64_t dim,
-           double p) {
+void cdist(Elem type, const void* x1, const void* x2, void* out, int64_t batch, int64_t n1, int64_t n2,
+           int64_t dim, double p) {
   check("cdist", type, p);
   distance_table().cdist(type, x1, x2, out, batch, n1, n2, dim, p);
 }
@@ -32,8 +32,8 @@ void pdist(Elem type, const void* x, void* out, int64_t n, int64_t dim, double p
   check("pdist", type, p);
   distance_table().pdist(type, x, out, n, dim, p);
 }
-void pdist_backward(Elem type, const void* dy, const void* x, const void* dist, void* dx, int64_t n, int64_t dim,
-                    double p) {
+void pdist_backward(Elem type, const void* dy, const void* x, const void* dist, void* dx, int64_t n,
+                    int64_t dim, double p) {
   check("pdist_backward", type, p);
   distance_table().pdist_backward(type, dy, x, dist, dx, n, dim, p);
 }

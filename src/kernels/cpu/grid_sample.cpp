@@ -12,8 +12,10 @@ VESTA_ISA_TABLE(GridSampleTable, kGridSampleTable, grid_sample_table)
 namespace {
 
 void check(Elem type, const GridSample& g) {
-  VESTA_CHECK_AS(TypeError, type == Elem::F32 || type == Elem::F64, "grid_sample: expected float32 or float64");
-  VESTA_CHECK(g.dims == 2 || (g.dims == 3 && g.mode != GridMode::Bicubic), "grid_sample: bicubic is for images");
+  VESTA_CHECK_AS(TypeError, type == Elem::F32 || type == Elem::F64,
+                 "grid_sample: expected float32 or float64");
+  VESTA_CHECK(g.dims == 2 || (g.dims == 3 && g.mode != GridMode::Bicubic),
+              "grid_sample: bicubic is for images");
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ void max_pool(Elem type, const void* x, void* y, int64_t* index, const PoolShape
   max_pool_table().regular(type, x, y, index, s, w);
 }
 
-void max_pool_ranges(Elem type, const void* x, void* y, int64_t* index, const PoolShape& s, const PoolRanges& w) {
+void max_pool_ranges(Elem type, const void* x, void* y, int64_t* index, const PoolShape& s,
+                     const PoolRanges& w) {
   check_type("max_pool", type);
   for (int d = 0; d < 3; ++d)
     for (int64_t o = 0; o < s.out[d]; ++o)
@@ -32,8 +33,8 @@ void max_pool_ranges(Elem type, const void* x, void* y, int64_t* index, const Po
   max_pool_table().ranges(type, x, y, index, s, w);
 }
 
-void scatter_positions(Elem type, const void* src, const int64_t* index, void* dst, int64_t outer, int64_t from,
-                       int64_t to, int64_t inner, bool add) {
+void scatter_positions(Elem type, const void* src, const int64_t* index, void* dst, int64_t outer,
+                       int64_t from, int64_t to, int64_t inner, bool add) {
   check_type("scatter_positions", type);
   max_pool_table().scatter(type, src, index, dst, outer, from, to, inner, add);
 }

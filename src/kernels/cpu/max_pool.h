@@ -26,13 +26,14 @@ struct PoolRanges {
 
 // F32, F64 or I64.
 void max_pool(Elem type, const void* x, void* y, int64_t* index, const PoolShape& s, const PoolWindow& w);
-void max_pool_ranges(Elem type, const void* x, void* y, int64_t* index, const PoolShape& s, const PoolRanges& w);
+void max_pool_ranges(Elem type, const void* x, void* y, int64_t* index, const PoolShape& s,
+                     const PoolRanges& w);
 
 // Values to positions: dst (outer, to, inner) gets src (outer, from, inner) at index of the same shape, zeros elsewhere.
 // Equal positions add up, or the last one counts where `add` is false. Positions are in [-1, to); -1 is skipped.
 // F32, F64 (or I64 without add).
-void scatter_positions(Elem type, const void* src, const int64_t* index, void* dst, int64_t outer, int64_t from,
-                       int64_t to, int64_t inner, bool add);
+void scatter_positions(Elem type, const void* src, const int64_t* index, void* dst, int64_t outer,
+                       int64_t from, int64_t to, int64_t inner, bool add);
 
 struct MaxPoolTable {
   void (*regular)(Elem, const void*, void*, int64_t*, const PoolShape&, const PoolWindow&);

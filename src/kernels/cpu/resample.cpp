@@ -32,7 +32,8 @@ namespace {
 
 void check(const Resample& r) {
   for (int d = 0; d < 3; ++d) {
-    VESTA_CHECK_AS(InternalError, r.taps[d].count() == r.out[d], "resample: expected a window for each output");
+    VESTA_CHECK_AS(InternalError, r.taps[d].count() == r.out[d],
+                   "resample: expected a window for each output");
     for (int64_t o = 0; o < r.out[d]; ++o)
       VESTA_CHECK_AS(InternalError, r.taps[d].begin[size_t(o)] >= 0 && r.taps[d].end[size_t(o)] <= r.in[d],
                      "resample: a window is outside of the input");

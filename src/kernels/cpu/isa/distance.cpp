@@ -108,8 +108,8 @@ void with_type(Elem type, F f) {
 }
 int64_t grain(int64_t work) { return std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)); }
 
-void run_cdist(Elem type, const void* x1, const void* x2, void* out, int64_t batch, int64_t n1, int64_t n2, int64_t dim,
-               double p) {
+void run_cdist(Elem type, const void* x1, const void* x2, void* out, int64_t batch, int64_t n1, int64_t n2,
+               int64_t dim, double p) {
   with_type(type, [&]<class A>(A) {
     with_norm(p, [&](auto norm) {
       const A *a = static_cast<const A*>(x1), *b = static_cast<const A*>(x2);
@@ -122,8 +122,8 @@ void run_cdist(Elem type, const void* x1, const void* x2, void* out, int64_t bat
     });
   });
 }
-void run_cdist_backward(Elem type, const void* dy, const void* x1, const void* x2, const void* dist, void* dx1,
-                        int64_t batch, int64_t n1, int64_t n2, int64_t dim, double p) {
+void run_cdist_backward(Elem type, const void* dy, const void* x1, const void* x2, const void* dist,
+                        void* dx1, int64_t batch, int64_t n1, int64_t n2, int64_t dim, double p) {
   with_type(type, [&]<class A>(A) {
     with_norm(p, [&](auto norm) {
       const A *a = static_cast<const A*>(x1), *b = static_cast<const A*>(x2), *g = static_cast<const A*>(dy);
@@ -159,11 +159,12 @@ void run_pdist(Elem type, const void* x_in, void* out, int64_t n, int64_t dim, d
     });
   });
 }
-void run_pdist_backward(Elem type, const void* dy, const void* x_in, const void* dist, void* dx_out, int64_t n,
-                        int64_t dim, double p) {
+void run_pdist_backward(Elem type, const void* dy, const void* x_in, const void* dist, void* dx_out,
+                        int64_t n, int64_t dim, double p) {
   with_type(type, [&]<class A>(A) {
     with_norm(p, [&](auto norm) {
-      const A *x = static_cast<const A*>(x_in), *g = static_cast<const A*>(dy), *d = static_cast<const A*>(dist);
+      const A *x = static_cast<const A*>(x_in), *g = static_cast<const A*>(dy),
+              *d = static_cast<const A*>(dist);
       A* dx = static_cast<A*>(dx_out);
       parallel_for(0, n, grain(n * dim), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {

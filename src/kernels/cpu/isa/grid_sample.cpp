@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kWork = 8192;        // tap visits a parallel chunk
 constexpr int64_t kChannelBlock = 16;  // channels of an input gradient that one chunk owns
+constexpr int64_t kPoints = 64;        // points whose taps are found before the channels are walked
 constexpr int kMaxTaps = 16;
 constexpr double kCubic = -0.75;  // the cubic kernel's parameter, as in PyTorch's bicubic
 
@@ -74,9 +75,30 @@ void cubic(A t, A* w, A* slope) {
   auto near_slope = [&](A x) { return (3 * (a + 2) * x - 2 * (a + 3)) * x; };
   auto far_slope = [&](A x) { return (3 * a * x - 10 * a) * x + 8 * a; };
   w[0] = far_part(t + 1), w[1] = near_part(t), w[2] = near_part(1 - t), w[3] = far_part(2 - t);
-  slope[0] = far_slope(t + 1), slope[1] = near_slope(t), slope[2] = -near_slope(1 - t), slope[3] = -far_slope(2 - t);
+  slope[0] = far_slope(t + 1), slope[1] = near_slope(t), slope[2] = -near_slope(1 - t),
+  slope[3] = -far_slope(2 - t);
 }
 
+// Images: the same as below with the loops written out.
+template <class A>
+int taps_bilinear(const A* point, const GridSample& g, Tap<A>* taps) {
+  const Coordinate<A> x = pad(pixel(point[0], g.size[2], g), g.size[2], g);
+  const Coordinate<A> y = pad(pixel(point[1], g.size[1], g), g.size[1], g);
+  if (!near(x.value, g.size[2]) || !near(y.value, g.size[1])) return 0;
+  const A x_floor = std::floor(x.value), y_floor = std::floor(y.value);
+  const int64_t x0 = int64_t(x_floor), y0 = int64_t(y_floor);
+  const A right = x.value - x_floor, left = 1 - right, low = y.value - y_floor, high = 1 - low;
+  const bool has_left = x0 >= 0 && x0 < g.size[2], has_right = x0 >= -1 && x0 + 1 < g.size[2];
+  const bool has_high = y0 >= 0 && y0 < g.size[1], has_low = y0 >= -1 && y0 + 1 < g.size[1];
+  int n = 0;
+  if (has_high && has_left) taps[n++] = {{0, y0, x0}, high * left, {-x.slope * high, -y.slope * left, A(0)}};
+  if (has_high && has_right)
+    taps[n++] = {{0, y0, x0 + 1}, high * right, {x.slope * high, -y.slope * right, A(0)}};
+  if (has_low && has_left) taps[n++] = {{0, y0 + 1, x0}, low * left, {-x.slope * low, y.slope * left, A(0)}};
+  if (has_low && has_right)
+    taps[n++] = {{0, y0 + 1, x0 + 1}, low * right, {x.slope * low, y.slope * right, A(0)}};
+  return n;
+}
 template <class A>
 int taps_linear(const A* point, const GridSample& g, Tap<A>* taps) {
   int64_t base[3] = {0, 0, 0};
@@ -137,7 +159,9 @@ int taps_cubic(const A* point, const GridSample& g, Tap<A>* taps) {
   int n = 0;
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 4; ++j) {
-      Tap<A> t{{0, position(1, i), position(2, j)}, w[1][i] * w[2][j], {w[1][i] * slope[2][j], slope[1][i] * w[2][j], A(0)}};
+      Tap<A> t{{0, position(1, i), position(2, j)},
+               w[1][i] * w[2][j],
+               {w[1][i] * slope[2][j], slope[1][i] * w[2][j], A(0)}};
       if (t.at[1] < 0 || t.at[1] >= g.size[1] || t.at[2] < 0 || t.at[2] >= g.size[2]) continue;
       taps[n++] = t;
     }
@@ -151,7 +175,7 @@ int taps_of(const A* point, const GridSample& g, Tap<A>* taps) {
     case GridMode::Bicubic:
       return taps_cubic(point, g, taps);
     default:
-      return taps_linear(point, g, taps);
+      return g.dims == 2 ? taps_bilinear(point, g, taps) : taps_linear(point, g, taps);
   }
 }
 template <class A>
@@ -159,21 +183,38 @@ int64_t place(const Tap<A>& t, const GridSample& g) {
   return t.at[0] * g.stride[0] + t.at[1] * g.stride[1] + t.at[2] * g.stride[2];
 }
 
-template <class A>
+template <class A, class I>
 void forward_typed(const A* x, const A* grid, A* y, const GridSample& g) {
-  const int64_t work = std::max<int64_t>(1, g.c * 8);
-  parallel_for(0, g.n * g.points, std::max<int64_t>(1, kWork / work), [&](int64_t begin, int64_t end) {
+  // A block of points at a time, tap by tap, so that the loop over points is a vector gather. Taps left out repeat
+  // another one with a weight that is masked to zero, since the element there may not be finite.
+  const int64_t blocks = (g.points + kPoints - 1) / kPoints, work = std::max<int64_t>(1, g.c * 8 * kPoints);
+  parallel_for(0, g.n * blocks, std::max<int64_t>(1, kWork / work), [&](int64_t begin, int64_t end) {
     Tap<A> taps[kMaxTaps];
-    int64_t at[kMaxTaps];
+    A weight[kMaxTaps][kPoints], sum[kPoints];
+    I at[kMaxTaps][kPoints];
+    int counts[kPoints];
     for (int64_t u = begin; u < end; ++u) {
-      const int count = taps_of(grid + u * g.dims, g, taps);
-      for (int t = 0; t < count; ++t) at[t] = place(taps[t], g);
-      const A* image = x + u / g.points * g.stride_n;
-      A* out = y + u / g.points * g.c * g.points + u % g.points;
+      const int64_t n = u / blocks, first = u % blocks * kPoints,
+                    points = std::min(kPoints, g.points - first);
+      int most = 0, least = kMaxTaps;
+      for (int64_t p = 0; p < points; ++p) {
+        counts[p] = taps_of(grid + (n * g.points + first + p) * g.dims, g, taps);
+        most = std::max(most, counts[p]);
+        least = std::min(least, counts[p]);
+        for (int t = 0; t < counts[p]; ++t) weight[t][p] = taps[t].weight, at[t][p] = I(place(taps[t], g));
+      }
+      for (int64_t p = 0; p < points; ++p)
+        for (int t = counts[p]; t < most; ++t) weight[t][p] = 0, at[t][p] = 0;
+      const A* image = x + n * g.stride_n;
+      A* out = y + n * g.c * g.points + first;
       for (int64_t c = 0; c < g.c; ++c) {
-        A sum = 0;
-        for (int t = 0; t < count; ++t) sum += taps[t].weight * image[at[t]];
-        *out = sum;
+        std::fill(sum, sum + points, A(0));
+        for (int t = 0; t < least; ++t)
+          for (int64_t p = 0; p < points; ++p) sum[p] += weight[t][p] * image[at[t][p]];
+        for (int t = least; t < most; ++t)
+          for (int64_t p = 0; p < points; ++p)
+            sum[p] += t < counts[p] ? weight[t][p] * image[at[t][p]] : A(0);
+        std::copy(sum, sum + points, out);
         image += g.stride_c;
         out += g.points;
       }
@@ -194,7 +235,8 @@ void input_gradient(const A* dy, const A* grid, A* dx, const GridSample& g) {
       std::fill(image + c0 * plane, image + c1 * plane, A(0));
       for (int64_t p = 0; p < g.points; ++p) {
         const int count = taps_of(grid + (n * g.points + p) * g.dims, g, taps);
-        for (int t = 0; t < count; ++t) at[t] = (taps[t].at[0] * g.size[1] + taps[t].at[1]) * g.size[2] + taps[t].at[2];
+        for (int t = 0; t < count; ++t)
+          at[t] = (taps[t].at[0] * g.size[1] + taps[t].at[1]) * g.size[2] + taps[t].at[2];
         for (int64_t c = c0; c < c1; ++c) {
           const A d = dy[(n * g.c + c) * g.points + p];
           for (int t = 0; t < count; ++t) image[c * plane + at[t]] += taps[t].weight * d;
@@ -224,20 +266,30 @@ void grid_gradient(const A* dy, const A* x, const A* grid, A* dgrid, const GridS
   });
 }
 
-void forward(Elem type, const void* x, const void* grid, void* y, const GridSample& g) {
-  if (type == Elem::F32)
-    forward_typed(static_cast<const float*>(x), static_cast<const float*>(grid), static_cast<float*>(y), g);
-  else
-    forward_typed(static_cast<const double*>(x), static_cast<const double*>(grid), static_cast<double*>(y), g);
+// Whether offsets within an image fit 32 bits, which gathers twice as many elements at once.
+bool small(const GridSample& g) {
+  int64_t extent = 1;
+  for (int d = 0; d < 3; ++d) extent += (g.size[d] - 1) * g.stride[d];
+  return extent < int64_t(1) << 31;
 }
 template <class A>
-void backward_typed(const void* dy, const void* x, const void* grid, void* dx, void* dgrid, const GridSample& g) {
+void forward_sized(const void* x, const void* grid, void* y, const GridSample& g) {
+  auto f = small(g) ? forward_typed<A, int32_t> : forward_typed<A, int64_t>;
+  f(static_cast<const A*>(x), static_cast<const A*>(grid), static_cast<A*>(y), g);
+}
+void forward(Elem type, const void* x, const void* grid, void* y, const GridSample& g) {
+  type == Elem::F32 ? forward_sized<float>(x, grid, y, g) : forward_sized<double>(x, grid, y, g);
+}
+template <class A>
+void backward_typed(const void* dy, const void* x, const void* grid, void* dx, void* dgrid,
+                    const GridSample& g) {
   auto* d = static_cast<const A*>(dy);
   auto* points = static_cast<const A*>(grid);
   if (dx) input_gradient(d, points, static_cast<A*>(dx), g);
   if (dgrid) grid_gradient(d, static_cast<const A*>(x), points, static_cast<A*>(dgrid), g);
 }
-void backward(Elem type, const void* dy, const void* x, const void* grid, void* dx, void* dgrid, const GridSample& g) {
+void backward(Elem type, const void* dy, const void* x, const void* grid, void* dx, void* dgrid,
+              const GridSample& g) {
   if (type == Elem::F32)
     backward_typed<float>(dy, x, grid, dx, dgrid, g);
   else

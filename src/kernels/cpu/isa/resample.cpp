@@ -14,6 +14,7 @@ namespace vesta::cpu::VESTA_ISA {
 namespace {
 
 constexpr int64_t kWork = 16384;  // additions a parallel chunk
+constexpr int64_t kNarrow = 4;    // columns of a window up to which outputs are gathered column by column
 
 int64_t longest(const Taps& t) {
   int64_t n = 1;
@@ -56,21 +57,62 @@ class Sums {
  public:
   Sums(const A* x, A* y, const Resample& r) : x_(x), y_(y), r_(r), regular_(regular_part(r.taps[2])) {
     for (int d = 0; d < 3; ++d) weight_[d] = as_type<A>(r.taps[d].weight);
+    if constexpr (std::is_floating_point_v<A>) {
+      const bool regular = r.taps[2].weight.empty() && regular_.to - regular_.from >= 4;
+      if (r.inner == 1 && !regular && longest(r.taps[2]) <= kNarrow && r.in[2] < (int64_t(1) << 31)) narrow();
+    }
   }
 
   void run() {
     const int64_t rows = r_.outer * r_.out[0] * r_.out[1], width = r_.in[2] * r_.inner;
-    const int64_t work = width * longest(r_.taps[0]) * longest(r_.taps[1]) +
-                         r_.out[2] * r_.inner * longest(r_.taps[2]);
+    const int64_t work =
+        width * longest(r_.taps[0]) * longest(r_.taps[1]) + r_.out[2] * r_.inner * longest(r_.taps[2]);
     if (rows <= 0 || r_.out[2] * r_.inner <= 0) return;
     parallel_for(0, rows, std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)),
                  [&](int64_t begin, int64_t end) {
                    A* sum = static_cast<A*>(thread_scratch(size_t(width + 1) * sizeof(A)));
-                   for (int64_t u = begin; u < end; ++u) row(u, sum);
+                   for (int64_t u = begin; u < end; ++u) {
+                     if (u > begin && same_window(u))
+                       std::copy_n(y_ + (u - 1) * r_.out[2] * r_.inner, r_.out[2] * r_.inner,
+                                   y_ + u * r_.out[2] * r_.inner);
+                     else
+                       row(u, sum);
+                   }
                  });
   }
 
  private:
+  // Whether row u has the same sums as row u - 1: gradients of disjoint windows, nearest neighbours.
+  bool same_window(int64_t u) const {
+    const int64_t o = u % r_.out[1];
+    const Taps& t = r_.taps[1];
+    return o > 0 && t.weight.empty() && r_.out_divisor[0].empty() &&
+           t.begin[size_t(o)] == t.begin[size_t(o - 1)] && t.end[size_t(o)] == t.end[size_t(o - 1)];
+  }
+
+  // Column j of every output's window, and its weight. A window of fewer columns repeats its last one, with the weight
+  // split in halves, which changes nothing (a weight of 0 would make NaN of an infinite element).
+  void narrow() {
+    const Taps& t = r_.taps[2];
+    const int64_t most = longest(t);
+    columns_.resize(size_t(most));
+    factors_.resize(size_t(most));
+    for (int64_t o = 0; o < r_.out[2]; ++o) {
+      const int64_t b = t.begin[size_t(o)], n = t.end[size_t(o)] - b;
+      if (n <= 0) empty_.push_back(o);
+      for (int64_t j = 0; j < most; ++j) {
+        A w = 0;
+        if (n > 0) {
+          w = weight_at(2, o, std::min(j, n - 1));
+          const int64_t halvings = j < n - 1 ? 0 : j < most - 1 ? j - n + 2 : most - n;
+          for (int64_t h = 0; h < halvings; ++h) w /= 2;
+        }
+        columns_[size_t(j)].push_back(int32_t(n > 0 ? b + std::min(j, n - 1) : 0));
+        factors_[size_t(j)].push_back(w);
+      }
+    }
+  }
+
   void row(int64_t u, A* sum) {
     const int64_t o1 = u % r_.out[1], o0 = u / r_.out[1] % r_.out[0], outer = u / (r_.out[1] * r_.out[0]);
     const int64_t width = r_.in[2] * r_.inner;
@@ -79,7 +121,16 @@ class Sums {
     const int64_t b1 = t1.begin[size_t(o1)], e1 = t1.end[size_t(o1)];
     const A* total = nullptr;
     bool empty = true;
-    for (int64_t i0 = b0; i0 < e0; ++i0)
+    const bool pair = e0 - b0 == 1 && e1 - b1 == 2 && r_.in_divisor[0].empty();
+    if (pair) {
+      // The commonest case: two rows, of interpolation or 2 x 2 means.
+      const A *low = x_ + ((outer * r_.in[0] + b0) * r_.in[1] + b1) * width, *high = low + width;
+      const A w0 = weight_at(0, o0, 0), w_low = w0 * weight_at(1, o1, 0), w_high = w0 * weight_at(1, o1, 1);
+      for (int64_t i = 0; i < width; ++i) sum[i] = w_low * low[i] + w_high * high[i];
+      total = sum;
+      empty = false;
+    }
+    for (int64_t i0 = b0; i0 < (pair ? b0 : e0); ++i0)
       for (int64_t i1 = b1; i1 < e1; ++i1) {
         const A* in = x_ + ((outer * r_.in[0] + i0) * r_.in[1] + i1) * width;
         const A w = weight_at(0, o0, i0 - b0) * weight_at(1, o1, i1 - b1);
@@ -142,6 +193,19 @@ class Sums {
     return s;
   }
   void columns(const A* sum, A* out) const {
+    if (!columns_.empty()) {
+      const int64_t n = r_.out[2];
+      for (size_t j = 0; j < columns_.size(); ++j) {
+        const int32_t* column = columns_[j].data();
+        const A* factor = factors_[j].data();
+        if (j == 0)
+          for (int64_t o = 0; o < n; ++o) out[o] = factor[o] * sum[column[o]];
+        else
+          for (int64_t o = 0; o < n; ++o) out[o] += factor[o] * sum[column[o]];
+      }
+      for (const int64_t o : empty_) out[o] = 0;
+      return;
+    }
     const bool regular = r_.taps[2].weight.empty() && regular_.to - regular_.from >= 4;
     const int64_t from = regular ? regular_.from : r_.out[2], to = regular ? regular_.to : r_.out[2];
     for (int64_t o = 0; o < from; ++o) out[o] = one_column(sum, o);
@@ -169,6 +233,12 @@ class Sums {
       const int64_t b = t.begin[size_t(o)], e = t.end[size_t(o)];
       A* to = out + o * channels;
       if (b >= e) std::fill(to, to + channels, A(0));
+      if (e - b == 2) {
+        const A *low = sum + b * channels, *high = low + channels;
+        const A w_low = weight_at(2, o, 0), w_high = weight_at(2, o, 1);
+        for (int64_t c = 0; c < channels; ++c) to[c] = w_low * low[c] + w_high * high[c];
+        continue;
+      }
       for (int64_t i = b; i < e; ++i) {
         const A* from = sum + i * channels;
         const A w = weight_at(2, o, i - b);
@@ -200,6 +270,9 @@ class Sums {
   const Resample& r_;
   Regular regular_;
   std::vector<A> weight_[3];
+  std::vector<std::vector<int32_t>> columns_;  // [column of the window][output]; empty: not narrow
+  std::vector<std::vector<A>> factors_;
+  std::vector<int64_t> empty_;
 };
 
 void sums(Elem type, const void* x, void* y, const Resample& r) {
