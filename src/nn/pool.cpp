@@ -72,8 +72,8 @@ std::vector<int64_t> unpooled_size(const char* name, const Tensor& input,
 }
 
 // The p-norm from the mean of the window's powers.
-Tensor from_mean(const Tensor& mean, int64_t elements, double p) {
-  return (mean.sign() * vesta::relu(mean.abs())).mul(double(elements)).pow(1 / p);
+Tensor from_mean(const Tensor& mean, double elements, double p) {
+  return (mean.sign() * vesta::relu(mean.abs())).mul(elements).pow(1 / p);
 }
 
 }  // namespace
@@ -160,19 +160,19 @@ Tensor max_unpool3d(const Tensor& input, const Tensor& indices, const MaxUnpool3
 Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& o) {
   const Tensor mean =
       vesta::avg_pool1d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), 0, o.ceil_mode());
-  return from_mean(mean, (*o.kernel_size())[0], o.norm_type());
+  return from_mean(mean, double((*o.kernel_size())[0]), o.norm_type());
 }
 Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& o) {
   const auto& k = *o.kernel_size();
   const Tensor mean =
       vesta::avg_pool2d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), 0, o.ceil_mode());
-  return from_mean(mean, k[0] * k[1], o.norm_type());
+  return from_mean(mean, double(k[0]) * double(k[1]), o.norm_type());
 }
 Tensor lp_pool3d(const Tensor& input, const LPPool3dFuncOptions& o) {
   const auto& k = *o.kernel_size();
   const Tensor mean =
       vesta::avg_pool3d(input.pow(o.norm_type()), o.kernel_size(), o.stride(), 0, o.ceil_mode());
-  return from_mean(mean, k[0] * k[1] * k[2], o.norm_type());
+  return from_mean(mean, double(k[0]) * double(k[1]) * double(k[2]), o.norm_type());
 }
 
 }  // namespace vesta::nn::functional

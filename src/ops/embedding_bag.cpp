@@ -154,6 +154,7 @@ void k_bag_backward(const KernelCtx& k) {
   Mode mode = mode_of(k, 7);
   Tensor index = checked(k, k.tensor(1), 0, rows, "index"), bag = checked(k, k.tensor(2), -1, bags, "bag");
   Tensor largest = mode == kMax ? checked(k, k.tensor(4), -1, rows, "maximum index") : Tensor();
+  if (k.out().numel() == 0) return;  // the number of rows is not bounded by memory then
   DType acc = dy.dtype() == kDouble ? kDouble : kFloat;
   Tensor factor = full({index.numel()}, 1, TensorOptions(acc));  // of each index
   if (k.has(8)) factor = k.tensor(8).to(acc).contiguous().clone();

@@ -106,10 +106,12 @@ Tensor positions(int64_t n, bool align_corners, const TensorOptions& options) {
   Tensor t = linspace(-1, 1, n, options);
   return align_corners ? t : t * (double(n - 1) / double(n));
 }
-// [points, spatial + 1]: x, y, (z,) 1 of every pixel.
-Tensor base_grid(const Args& a, IntArrayRef size, bool align_corners, const TensorOptions& options) {
+void check_size(const Args& a, IntArrayRef size) {
   VESTA_CHECK(size.size() == 4 || size.size() == 5, a.name(), ": expected a size of 4 (images) or 5 (volumes) numbers, got ", size.size());
   for (int64_t s : size) VESTA_CHECK(s > 0 && s < int64_t(1) << 31, a.name(), ": expected sizes in [1, 2^31), got ", s);
+}
+// [points, spatial + 1]: x, y, (z,) 1 of every pixel.
+Tensor base_grid(IntArrayRef size, bool align_corners, const TensorOptions& options) {
   int64_t spatial = int64_t(size.size()) - 2;
   std::vector<int64_t> all(size.begin() + 2, size.end());
   std::vector<Tensor> coordinates;
@@ -125,26 +127,26 @@ Results affine_grid(const Args& a) {
   const Tensor& theta = a.tensor(0);
   IntArrayRef size = a.ints(1);
   VESTA_CHECK_AS(TypeError, is_floating_point(theta.dtype()), a.name(), ": expected a floating point theta, got ", dtype_name(theta.dtype()));
-  Tensor base = base_grid(a, size, a.flag(2), theta.options());
+  check_size(a, size);
   int64_t spatial = int64_t(size.size()) - 2;
   VESTA_CHECK(theta.dim() == 3 && theta.size(0) == size[0] && theta.size(1) == spatial && theta.size(2) == spatial + 1, a.name(),
               ": expected theta of sizes [", size[0], ", ", spatial, ", ", spatial + 1, "]");
   std::vector<int64_t> sizes(size.begin(), size.end());
   sizes.erase(sizes.begin() + 1);
   sizes.push_back(spatial);
-  return matmul(base, theta.transpose(1, 2)).view(sizes);
+  return matmul(base_grid(size, a.flag(2), theta.options()), theta.transpose(1, 2)).view(sizes);
 }
 Results affine_grid_backward(const Args& a) {
   const Tensor& grad = a.tensor(0);
   IntArrayRef size = a.ints(1);
   VESTA_CHECK_AS(TypeError, is_floating_point(grad.dtype()), a.name(), ": expected a floating point gradient, got ", dtype_name(grad.dtype()));
-  Tensor base = base_grid(a, size, a.flag(2), grad.options());
+  check_size(a, size);
   int64_t spatial = int64_t(size.size()) - 2;
   std::vector<int64_t> want(size.begin(), size.end());
   want.erase(want.begin() + 1);
   want.push_back(spatial);
   VESTA_CHECK(grad.sizes() == IntArrayRef(want), a.name(), ": grad does not have the grid's sizes");
-  return matmul(grad.reshape({size[0], -1, spatial}).transpose(1, 2), base);
+  return matmul(grad.reshape({size[0], -1, spatial}).transpose(1, 2), base_grid(size, a.flag(2), grad.options()));
 }
 
 using Ints = std::vector<int64_t>;

@@ -165,6 +165,7 @@ void infer_up(InferCtx& c) {
 }
 template <Mode kMode, int kSpatial>
 void k_up(const KernelCtx& k) {
+  if (k.out().numel() == 0) return;  // sizes of an empty result are not bounded by memory
   const Tensor& x = k.tensor(0);
   bool last = is_channels_last(x, kSpatial);
   UpsampleArgs u = upsample_args(k, kMode, kSpatial, 1, 2);
@@ -204,6 +205,7 @@ void infer_up_backward(InferCtx& c) {
 }
 template <Mode kMode, int kSpatial>
 void k_up_backward(const KernelCtx& k) {
+  if (k.out().numel() == 0) return;
   const Tensor& dy = k.tensor(0);
   UpsampleArgs u = upsample_args(k, kMode, kSpatial, 1, 3);
   int64_t in[3] = {1, 1, 1};
@@ -390,11 +392,16 @@ OP("_upsample_lanczos2d_aa(Tensor self, SymInt[2] output_size, bool align_corner
   .vjp = [](const Grad& g) { return grads(G(0) { return _upsample_lanczos2d_aa_backward(g.dy(), g.ints(1), g.sizes(0), g.flag(2), number_at(g, 3), number_at(g, 4)); }); },
   .shard = {"nc-lin"}, .doc = "Lanczos resampling with three lobes that widens its filter when it shrinks the image, of an image.",
   .samples = [](SampleGen& s) { s(s.t({1, 2, 3, 4}), Ints{5, 2}, false); s(s.t({1, 2, 3, 4}), Ints{5, 2}, true); s(s.t({1, 2, 3, 4}), Ints{3, 4}, false, 1.7, 1.7); s(s.t({0, 2, 3, 4}), Ints{5, 2}, false); }),
-OP("_upsample_lanczos2d_aa_backward(Tensor grad, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+OP("_upsample_lanczos2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
   .forms = Out, .types = same_float, .infer = infer_up_backward<Mode::LanczosAA, 2>, .kernels = {{Cpu, k_up_backward<Mode::LanczosAA, 2>}},
   .vjp = [](const Grad& g) { return grads(G(0) { return _upsample_lanczos2d_aa(g.dy(), g.ints(1), g.flag(3), number_at(g, 4), number_at(g, 5)); }); },
   .shard = {"nc-lin"}, .doc = "Gradient of _upsample_lanczos2d_aa.",
   .samples = [](SampleGen& s) { s(s.t({1, 2, 5, 2}), Ints{5, 2}, Ints{1, 2, 3, 4}, false); s(s.t({1, 2, 5, 2}), Ints{5, 2}, Ints{1, 2, 3, 4}, true); s(s.t({1, 2, 3, 4}), Ints{3, 4}, Ints{1, 2, 3, 4}, false, 0.8, 0.8); }),
+OP("_upsample_lanczos2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+  .forms = Out, .types = same_float,
+  .decompose = [](const Args& a) -> Results { VecArgs v = vec_args(a, 2, 3); return _upsample_lanczos2d_aa(a.tensor(0), IntArrayRef(v.size), a.flag(2), v.scale[0], v.scale[1]); },
+  .shard = {"nc-lin"}, .doc = "_upsample_lanczos2d_aa to output_size, or by scale_factors.",
+  .samples = [](SampleGen& s) { s(s.t({1, 2, 3, 4}), Ints{5, 2}, true, std::nullopt); s(s.t({1, 2, 3, 4}), std::nullopt, false, std::vector<double>{1.6, 1.6}); }),
 OP("upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
   .forms = Out, .types = nearest_types, .infer = infer_up<Mode::Nearest, 3>, .kernels = {{Cpu, k_up<Mode::Nearest, 3>}},
   .vjp = [](const Grad& g) { return grads(G(0) { return upsample_nearest3d_backward(g.dy(), g.ints(1), g.sizes(0), number_at(g, 2), number_at(g, 3), number_at(g, 4)); }); },
