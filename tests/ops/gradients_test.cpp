@@ -120,6 +120,12 @@ const char* no_second_derivative(const Op& op) {
       // Known faults of blocks, to be removed with the fault.
       {"logcumsumexp", "the gradient of the scan in log space is wrong"},
       {"_logcumsumexp", "the same"},
+      // As in PyTorch: their backward passes throw where a second derivative is asked for.
+      {"grid_sampler", "grid_sampler_2d_backward has no derivative"},
+      {"grid_sampler_2d", "the same"},
+      {"grid_sampler_3d", "the same"},
+      {"ctc_loss", "_ctc_loss_backward has no derivative"},
+      {"_ctc_loss", "the same"},
   };
   for (auto& [name, reason] : kList)
     if (op.schema.name == name) return reason;
