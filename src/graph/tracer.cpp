@@ -199,14 +199,12 @@ void interpret(const Op& op, const Value* args, Value* outs, uint32_t) {
   if (op.def->decompose && !op.def->kernels.find(DeviceType::CPU) && !op.def->scalar.classes) {
     // Compositions are recorded by their parts.
     Results r = op.def->decompose(Args(op, args));
-    if (op.form == OpForm::InPlace || op.form == OpForm::Out) {
+    if ((op.form == OpForm::InPlace && op.num_outs) || op.form == OpForm::Out) {
       Tensor target = Tensor::borrow(args[op.form == OpForm::InPlace ? 0 : op.out_arg].tensor);
       target.copy_(r.items_[0]);
       outs[0] = vesta::detail::give(std::move(target));
-    } else if (op.list_result >= 0) {
-      outs[0] = vesta::detail::give_list(std::move(r.items_));
     } else {
-      for (int j = 0; j < op.num_outs; ++j) outs[j] = vesta::detail::give(std::move(r.items_[size_t(j)]));
+      give_results(op, r, outs);
     }
     return;
   }

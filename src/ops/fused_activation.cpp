@@ -1,0 +1,60 @@
+// Small fusions that have rows of their own, and indexing under a mask.
+#include <cmath>
+#include <numbers>
+
+#include "ops/infer.h"
+#include "vesta/op.h"
+
+namespace vesta {
+namespace {
+
+using namespace op_block;
+
+// Positions outside of the mask read index 0, which always exists beside one that is read.
+std::vector<Tensor> safe_indices(const Args& a, const Tensor& mask, TensorList indices) {
+  std::vector<Tensor> safe;
+  VESTA_CHECK_AS(TypeError, mask.dtype() == kBool, a.name(), ": expected a bool mask, got ", dtype_name(mask.dtype()));
+  for (auto& t : indices) {
+    if (t.defined()) VESTA_CHECK_AS(TypeError, t.dtype() == kLong || t.dtype() == kInt, a.name(), ": expected integer indices, got ", dtype_name(t.dtype()));
+    safe.push_back(t.defined() ? where(mask, t.to(kLong), zeros({}, TensorOptions(kLong).device(t.device()))) : t);
+  }
+  return safe;
+}
+
+constexpr OpDef table[] = {
+OP("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+  .forms = InPlace | Out, .types = real_types, .decompose = [](const Args& a) -> Results { return add(a.tensor(0), a.tensor(1), a.scalar(2)).relu(); },
+  .shard = {"replicate"}, .doc = "relu(self + alpha * other).", .samples = [](SampleGen& s) { s.binary(); }),
+OP("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+  .forms = InPlace, .types = real_types, .decompose = [](const Args& a) -> Results { return add(a.tensor(0), a.scalar(1), a.scalar(2)).relu(); },
+  .shard = {"replicate"}, .doc = "relu(self + alpha * other).", .samples = [](SampleGen& s) { s(s.t({3, 4}), Scalar(1)); }),
+OP("_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
+  .forms = Out, .types = {types::kFloatMask, Promote::None}, .decompose = [](const Args& a) -> Results {
+      Tensor t = addmm(a.tensor(0), a.tensor(1), a.tensor(2), a.scalar(3), a.scalar(4));
+      return a.flag(5) ? t.gelu() : t.relu(); },
+  .shard = {"einsum"}, .tol = {1e-5, 1e-4}, .doc = "relu or gelu of addmm.", .samples = [](SampleGen& s) { s(s.t({2}), s.t({3, 4}), s.t({4, 2})); s(s.t({3, 2}), s.t({3, 4}), s.t({4, 2}), Scalar(2), Scalar(3), true); }),
+OP("infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor",
+  .types = {types::kFloatMask, Promote::None}, .decompose = [](const Args& a) -> Results {
+      // d/dx x Phi(x) = Phi(x) + x phi(x)
+      const Tensor& x = a.tensor(1);
+      Tensor cdf = (1 + (x * std::numbers::sqrt2 / 2).erf()) * 0.5, pdf = (x * x * -0.5).exp() * (std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
+      return a.tensor(0) * (cdf + x * pdf); },
+  .shard = {"decomp"}, .doc = "Gradient of gelu, in parts that have all derivatives.", .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); }),
+OP("_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
+  .types = any_types, .decompose = [](const Args& a) -> Results {
+      Tensor picked = index(a.tensor(0), safe_indices(a, a.tensor(1), a.tensors(2)));
+      return picked.masked_fill(a.tensor(1).logical_not(), a.scalar(3)); },
+  .shard = {"index"}, .doc = "Indexing where the mask holds, a number elsewhere; indices there may be out of range.",
+  .samples = [](SampleGen& s) { s(s.t({5}), s.mask({3, 2}), std::vector<Tensor>{s.index({3, 2}, 5)}, Scalar(1)); }),
+OP("_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
+  .types = any_types, .decompose = [](const Args& a) -> Results {
+      Tensor kept = a.tensor(3).masked_fill(a.tensor(1).logical_not(), 0);
+      return index_put(a.tensor(0), safe_indices(a, a.tensor(1), a.tensors(2)), kept, true); },
+  .shard = {"index-put"}, .doc = "Adds values at indices where the mask holds.",
+  .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({5}), s.mask({3, 2}), std::vector<Tensor>{s.index({3, 2}, 5)}, s.t({3, 2})); }),
+};
+
+}  // namespace
+}  // namespace vesta
+
+VESTA_KERNEL_FAMILY(fused_activation, table)
