@@ -168,7 +168,9 @@ std::string scalar_difference(const OwnedValue& got, const Json& want, double rt
                                                                                                    : text();
   } else if (want.contains("i") && got.kind() == ValueKind::DType) {
     DType t = DType(got.scalar().raw_int());
-    return recorded_number(t) == want["i"].get<int64_t>() ? "" : "wanted " + want.dump() + ", got " + dtype_name(t);
+    return recorded_number(t) == want["i"].get<int64_t>()
+               ? ""
+               : "wanted " + want.dump() + ", got " + dtype_name(t);
   } else if (want.contains("i")) {
     return got.kind() == ValueKind::Int && got.scalar().raw_int() == want["i"].get<int64_t>() ? "" : text();
   } else if (want.contains("f")) {

@@ -193,9 +193,11 @@ void interpret(const Op& op, const Value* args, Value* outs, uint32_t) {
     // A tensor without data outside of a trace: shapes only.
     return op.eager(op, args, outs);
   }
-  // Lazy conjugation is a bit on the tensor, which a recorded call cannot carry: it is carried out instead.
+  // Lazy conjugation and negation are bits on the tensor, which a recorded call cannot carry: they are carried out.
   static const Op *const lazy_conj = find_op("_conj"), *const conj = find_op("conj_physical");
+  static const Op *const lazy_neg = find_op("_neg_view"), *const neg = find_op("neg");
   if (&op == lazy_conj) return tracer->record(*conj, args, outs);
+  if (&op == lazy_neg) return tracer->record(*neg, args, outs);
   if (op.def->decompose && !op.def->kernels.find(DeviceType::CPU) && !op.def->scalar.classes) {
     // Compositions are recorded by their parts.
     Results r = op.def->decompose(Args(op, args));

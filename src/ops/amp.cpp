@@ -37,11 +37,15 @@ void one_number(const Args& a, int i) {
   VESTA_CHECK(a.tensor(i).numel() == 1, a.name(), ": expected one element in ", a.op().schema.args[size_t(i)].name, ", got ", a.tensor(i).numel());
 }
 
+void check_real(const Args& a, int i) {
+  VESTA_CHECK_AS(TypeError, is_floating_point(a.tensor(i).dtype()), a.name(), ": expected a floating point tensor for ", a.op().schema.args[size_t(i)].name, ", got ", dtype_name(a.tensor(i).dtype()));
+}
+
 // self found_inf inv_scale
 void k_unscale(const KernelCtx& k) {
   one_number(k, 1);
   one_number(k, 2);
-  for (int i : {1, 2}) VESTA_CHECK_AS(TypeError, k.tensor(i).dtype() == kFloat, k.name(), ": expected float32 for ", k.op().schema.args[size_t(i)].name, ", got ", dtype_name(k.tensor(i).dtype()));
+  for (int i : {1, 2}) check_real(k, i);
   for (auto& t : k.tensors(0)) VESTA_CHECK_AS(TypeError, is_floating_point(t.dtype()), k.name(), ": expected floating point gradients, got ", dtype_name(t.dtype()));
   const double factor = k.tensor(2).item<double>();
   std::atomic<bool> found{false};
@@ -64,16 +68,21 @@ void k_unscale(const KernelCtx& k) {
     });
     w.finish(k.op().id);
   }
-  if (found) *k.tensor(1).data_ptr<float>() = 1;
+  if (found) {
+    cpu::fill_elements(k.tensor(1), 1);
+    bump_version(k.tensor(1).impl(), k.op().id);
+  }
 }
 // self growth_tracker found_inf growth backoff interval
 void k_update_scale(const KernelCtx& k) {
   for (int i : {0, 1, 2}) one_number(k, i);
-  VESTA_CHECK_AS(TypeError, k.tensor(0).dtype() == kFloat && k.tensor(1).dtype() == kInt && k.tensor(2).dtype() == kFloat, k.name(), ": expected a float32 scale, an int32 growth tracker and a float32 found_inf");
-  float* scale = k.tensor(0).data_ptr<float>();
+  check_real(k, 0);
+  check_real(k, 2);
+  VESTA_CHECK_AS(TypeError, k.tensor(1).dtype() == kInt, k.name(), ": expected an int32 growth tracker, got ", dtype_name(k.tensor(1).dtype()));
+  const double scale = k.tensor(0).item<double>();
   int32_t* tracker = k.tensor(1).data_ptr<int32_t>();
-  if (*k.tensor(2).data_ptr<float>() > 0) {
-    *scale = float(*scale * k.number(4));
+  if (k.tensor(2).item<double>() > 0) {
+    cpu::fill_elements(k.tensor(0), scale * k.number(4));
     *tracker = 0;
     return;
   }
@@ -81,8 +90,8 @@ void k_update_scale(const KernelCtx& k) {
     ++*tracker;
     return;
   }
-  const float grown = float(*scale * k.number(3));
-  if (std::isfinite(grown)) *scale = grown;
+  const double grown = scale * k.number(3);
+  if (k.tensor(0).dtype() == kDouble ? std::isfinite(grown) : std::isfinite(float(grown))) cpu::fill_elements(k.tensor(0), grown);
   *tracker = 0;
 }
 // self grads state_sums state_steps lr lr_decay weight_decay eps maximize grad_scale found_inf

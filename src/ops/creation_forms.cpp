@@ -50,6 +50,7 @@ Tensor mapped_file(const Args& a) {
   DType dtype = a.dtype(3, get_default_dtype());
   VESTA_CHECK(size >= 0, a.name(), ": expected a size >= 0, got ", size);
   int64_t bytes = checked_mul<int64_t>(size, int64_t(element_size(dtype)), a.name());
+  if (a.device(5).is_meta()) return empty({size}, TensorOptions(dtype).device(a.device(5)));
   if (bytes == 0) return empty({0}, TensorOptions(dtype));
   struct File {
     int fd;
@@ -114,8 +115,8 @@ OP("linalg_vander(Tensor x, *, int? N=None) -> Tensor",
   .decompose = [](const Args& a) -> Results {
       const Tensor& x = a.tensor(0);
       VESTA_CHECK_AS(TypeError, x.dtype() != kBool, "linalg_vander: does not take bool tensors");
-      VESTA_CHECK(x.dim() > 0, "linalg_vander: expected at least 1 dim, got 0");
-      int64_t n = a.integer(1, x.size(-1));
+      VESTA_CHECK(x.dim() > 0 || a.has(1), "linalg_vander: expected N for a tensor with 0 dims");
+      int64_t n = a.has(1) ? a.integer(1) : x.size(-1);
       VESTA_CHECK(n > 1, "linalg_vander: expected N > 1, got ", n);
       std::vector<int64_t> sizes = x.sizes().vec();
       sizes.push_back(n - 1);

@@ -190,10 +190,10 @@ OP("_fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor sel
   .types = wide_floating, .decompose = learned_per_channel_backward, .non_differentiable = true, .shard = {"replicate"},
   .doc = "Gradients of self, scales and zero_points.", .samples = [](SampleGen& s) { if (sampled(s)) s(s.t({3, 4}), s.t({3, 4}), s.t({4}, range(0.2, 0.3)), s.t({4}, range(0, 2)), 1, -4, 5); }),
 OP("_int_mm(Tensor self, Tensor mat2) -> Tensor",
-  .forms = Out, .types = any_types, .decompose = [](const Args& a) -> Results {
+  .forms = Out, .types = {types::bit(kInt8), Promote::None}, .decompose = [](const Args& a) -> Results {
       for (int i : {0, 1}) VESTA_CHECK_AS(TypeError, a.tensor(i).dtype() == kChar, "_int_mm: expected int8, got ", dtype_name(a.tensor(i).dtype()));
       return mm(a.tensor(0).to(kInt), a.tensor(1).to(kInt)); },
-  .non_differentiable = true, .shard = {"einsum-scaled"}, .doc = "Product of int8 matrices, summed in int32.", .samples = [](SampleGen& s) { if (s.dtype() == kChar) s(s.t({3, 4}), s.t({4, 2})); }),
+  .non_differentiable = true, .shard = {"einsum-scaled"}, .doc = "Product of int8 matrices, summed in int32.", .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({4, 2})); }),
 OP("_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
   .types = floating, .decompose = [](const Args& a) -> Results {
       const Tensor &x = a.tensor(0), &w = a.tensor(1), &scales = a.tensor(2);

@@ -105,18 +105,17 @@ template <OpId base>
 Results with_two_lists(const Args& a) {
   same_length(a, 1);
   same_length(a, 2);
-  std::vector<Scalar> factors;
-  if (a.value(3).kind == ValueKind::ScalarList) {
-    factors = numbers(a, 3).vec();
-  } else if (a.value(3).kind == ValueKind::Tensor) {
+  ArrayRef<Scalar> factors = a.value(3).kind == ValueKind::ScalarList ? numbers(a, 3) : ArrayRef<Scalar>();
+  std::vector<Tensor> scaled;  // by a tensor's elements, which stay part of the graph
+  if (a.value(3).kind == ValueKind::Tensor) {
     const Tensor& t = a.tensor(3);
-    VESTA_CHECK(t.dim() == 1 && size_t(t.numel()) == a.tensors(0).size(), a.name(), ": expected scalars with 1 dim of size ", a.tensors(0).size());
-    for (int64_t k = 0; k < t.numel(); ++k) factors.push_back(t[k].item());
+    VESTA_CHECK(t.dim() == 1 && t.size(0) == int64_t(a.tensors(0).size()), a.name(), ": expected scalars with 1 dim of size ", a.tensors(0).size());
+    for (size_t k = 0; k < a.tensors(0).size(); ++k) scaled.push_back(a.tensors(1)[k] * t.select(0, int64_t(k)).to(a.tensors(1)[k].dtype()));
   }
   return each(a, base, [&](size_t k, Value* v) {
-    v[1] = Value(a.tensors(1)[k]);
+    v[1] = Value(scaled.empty() ? a.tensors(1)[k] : scaled[k]);
     v[2] = Value(a.tensors(2)[k]);
-    v[3] = factors.empty() ? a.value(3) : Value(factors[k]);
+    if (scaled.empty()) v[3] = factors.size() ? Value(factors[k]) : a.value(3);
   });
 }
 template <OpId base>

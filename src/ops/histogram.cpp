@@ -30,10 +30,17 @@ Tensor check_weight(const Args& a, int i, const Tensor& x, IntArrayRef sizes) {
 Tensor check_edges(const Args& a, const Tensor& e, const Tensor& x) {
   VESTA_CHECK(e.dim() == 1 && e.numel() >= 1, a.name(), ": expected bin edges with 1 dim and at least one element");
   VESTA_CHECK_AS(TypeError, e.dtype() == x.dtype(), a.name(), ": expected edges of ", dtype_name(x.dtype()), ", got ", dtype_name(e.dtype()));
-  Tensor d = e.to(kDouble).contiguous();
-  const double* p = d.data_ptr<double>();
-  for (int64_t i = 1; i < d.numel(); ++i) VESTA_CHECK(!(p[i] < p[i - 1]), a.name(), ": expected edges that increase, got ", p[i - 1], " before ", p[i]);
-  return d;
+  return e.to(kDouble).contiguous();
+}
+// The last edge that is not above v, by bisection; edges that do not increase give some bin, as in PyTorch.
+int64_t bin_of(const double* edges, int64_t n, double v) {
+  int64_t low = 0, high = n;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (v < edges[middle]) high = middle;
+    else low = middle + 1;
+  }
+  return std::clamp<int64_t>(low - 1, 0, n - 2);
 }
 
 // x: [points, dims] in double.
@@ -60,8 +67,7 @@ Tensor count(const Args& a, const Tensor& x, const std::vector<Tensor>& edges, c
           const int64_t n = edges[size_t(d)].numel();
           inside = v >= e[0] && v <= e[n - 1];
           if (!inside) break;
-          const int64_t bin = std::min<int64_t>(std::upper_bound(e, e + n, v) - e - 1, n - 2);
-          at = at * (n - 1) + bin;
+          at = at * (n - 1) + bin_of(e, n, v);
         }
         if (inside) sums[c * bins + at] += weights ? weights[i] : 1.0;
       }

@@ -119,7 +119,11 @@ int layer_vjp(const Grad& g) {
     RecurrentGradients r = recurrent_gradients(l, g.in(0), g.in(1), g.has(2) ? g.in(2) : Tensor(), g.in(3), g.has(4) ? g.in(4) : Tensor(), g.dy(0), g.dy(1), g.dy(2));
     return grads(G(0) { return r.gates; }, G(1) { return r.h0; }, G(2) { return r.c0; }, G(3) { return r.weight; }, G(4) { return r.bias; });
   }
-  auto [dgates, dhidden, before, dh0, dc0] = _rnn_layer_backward(g.dy(0), g.dy(1), g.dy(2), g.in(1), g.has(2) ? g.in(2) : Tensor(), g.in(3), g.out(0), g.out(3), g.out(4), g.ints(5), g.integer(6), g.flag(7));
+  const RnnMode mode = RnnMode(g.integer(6));
+  Tensor c0, saved, cells;
+  if (mode == RnnMode::Lstm) c0 = g.in(2), cells = g.out(4);
+  if (cpu::rnn_saved(mode)) saved = g.out(3);
+  auto [dgates, dhidden, before, dh0, dc0] = _rnn_layer_backward(g.dy(0), g.dy(1), g.dy(2), g.in(1), c0, g.in(3), g.out(0), saved, cells, g.ints(5), g.integer(6), g.flag(7));
   const Tensor& hidden_gates = dhidden.defined() ? dhidden : dgates;
   if (g.needs(0)) g.set(0, dgates);
   if (g.needs(1)) g.set(1, dh0);

@@ -64,7 +64,7 @@ OP("_neg_view(Tensor(a) self) -> Tensor(a)",
       r.impl()->bits ^= TensorImpl::kNeg;
       return r; },
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().neg(); }); },
-  .shard = {"copy"}, .doc = "A view that reads as the negative of self.", .samples = [](SampleGen& s) { if (s.dtype() != kBool) s.unary(s.shapes()); }),
+  .shard = {"copy"}, .doc = "A view that reads as the negative of self.", .samples = [](SampleGen& s) { if (is_floating_point(s.dtype()) || is_complex(s.dtype())) s.unary(s.shapes()); }),
 OP("_neg_view_copy(Tensor self) -> Tensor",
   .forms = Out, .types = any_types, .decompose = [](const Args& a) -> Results { return a.tensor(0).neg(); },
   .shard = {"copy"}, .doc = "The negative of self.", .samples = [](SampleGen& s) { if (s.dtype() != kBool) s.unary(s.shapes()); }),

@@ -155,12 +155,13 @@ void rnn_backward(const RnnLayer& l, const RnnBackward& io) {
     }
     char* d = at(io.dgates, row * g * size);
     if (lstm) {
-      cells.lstm_backward(l.type, n, h, at(io.saved, row * g * size), at(c_before, begin), at(io.cells, begin),
-                          io.dh0, io.dc0, d);
+      cells.lstm_backward(l.type, n, h, at(io.saved, row * g * size), at(c_before, begin),
+                          at(io.cells, begin), io.dh0, io.dc0, d);
       product(l.type, n, h, g, d, l.weight, io.dh0, 0, nullptr);
     } else if (gru) {
       char* dx = at(io.dhidden_gates, row * g * size);
-      cells.gru_backward(l.type, n, h, at(io.saved, row * 4 * h * size), at(io.h_before, begin), io.dh0, d, dx);
+      cells.gru_backward(l.type, n, h, at(io.saved, row * 4 * h * size), at(io.h_before, begin), io.dh0, d,
+                         dx);
       product(l.type, n, h, g, dx, l.weight, io.dh0, 1, nullptr);
     } else {
       cells.plain_backward(l.type, l.mode == RnnMode::Relu, n * h, at(io.y, begin), io.dh0, d);

@@ -44,11 +44,12 @@ struct RnnForward {
 void rnn_forward(const RnnLayer& layer, const RnnForward& io);
 
 struct RnnBackward {
-  const void *y = nullptr, *saved = nullptr, *cells = nullptr;   // from forward
-  const void *dy = nullptr, *dhn = nullptr, *dcn = nullptr;      // cotangents; null: zero
-  void* dgates = nullptr;         // [rows, gates * hidden], gradient of the input products
-  void* dhidden_gates = nullptr;  // the same for the state's products; GRU only, for the others they are dgates
-  void* h_before = nullptr;       // [rows, hidden]: the state each row started from, for the weight's gradient
+  const void *y = nullptr, *saved = nullptr, *cells = nullptr;  // from forward
+  const void *dy = nullptr, *dhn = nullptr, *dcn = nullptr;     // cotangents; null: zero
+  void* dgates = nullptr;  // [rows, gates * hidden], gradient of the input products
+  void* dhidden_gates =
+      nullptr;               // the same for the state's products; GRU only, for the others they are dgates
+  void* h_before = nullptr;  // [rows, hidden]: the state each row started from, for the weight's gradient
   void* dh0 = nullptr;
   void* dc0 = nullptr;  // LSTM only
 };
@@ -57,13 +58,16 @@ void rnn_backward(const RnnLayer& layer, const RnnBackward& io);
 // Fused cells over `rows` rows. `h` and `c` are written twice: to the step's rows and to the running state.
 struct RnnCellTable {
   // gates: pre-activations in, activations out.
-  void (*lstm)(Elem, int64_t rows, int64_t hidden, void* gates, void* c_state, void* c, void* h_state, void* h);
+  void (*lstm)(Elem, int64_t rows, int64_t hidden, void* gates, void* c_state, void* c, void* h_state,
+               void* h);
   // dh, dc: cotangents of the new state; dc becomes that of the old one. gates are activations.
-  void (*lstm_backward)(Elem, int64_t rows, int64_t hidden, const void* gates, const void* c_before, const void* c, const void* dh, void* dc,
-                        void* dgates);
-  void (*gru)(Elem, int64_t rows, int64_t hidden, const void* input_gates, const void* hidden_gates, void* saved, void* h_state, void* h);
+  void (*lstm_backward)(Elem, int64_t rows, int64_t hidden, const void* gates, const void* c_before,
+                        const void* c, const void* dh, void* dc, void* dgates);
+  void (*gru)(Elem, int64_t rows, int64_t hidden, const void* input_gates, const void* hidden_gates,
+              void* saved, void* h_state, void* h);
   // dh becomes what reaches the old state past the gates.
-  void (*gru_backward)(Elem, int64_t rows, int64_t hidden, const void* saved, const void* h_before, void* dh, void* dgates, void* dhidden_gates);
+  void (*gru_backward)(Elem, int64_t rows, int64_t hidden, const void* saved, const void* h_before, void* dh,
+                       void* dgates, void* dhidden_gates);
   void (*plain)(Elem, bool relu, int64_t n, void* h_state, void* h);  // h: pre-activations in
   void (*plain_backward)(Elem, bool relu, int64_t n, const void* h, const void* dh, void* dgates);
 };

@@ -21,9 +21,10 @@ void with_type(Elem type, F f) {
 }
 template <class F>
 void for_rows(int64_t rows, int64_t hidden, F body) {
-  parallel_for(0, rows, std::max<int64_t>(1, kWork / std::max<int64_t>(1, hidden)), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) body(r);
-  });
+  parallel_for(0, rows, std::max<int64_t>(1, kWork / std::max<int64_t>(1, hidden)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r = begin; r < end; ++r) body(r);
+               });
 }
 
 template <class T>
