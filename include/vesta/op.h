@@ -119,7 +119,12 @@ class InferCtx : public Args {
   int dim(int i) const { return int(tensor(i).dim()); }
   DType dtype_of(int i) const { return tensor(i).dtype(); }
   // Wraps a dim index of argument tensor i: negative counts from the end, IndexError outside; 0-dim counts as 1-dim.
-  int wrap_dim(int64_t d, int ndim) const;
+  int wrap_dim(int64_t d, int ndim) const {
+    int64_t n = ndim > 1 ? ndim : 1;
+    if (d < -n || d >= n) [[unlikely]]
+      throw_dim_out_of_range(d, n);
+    return int(d < 0 ? d + n : d);
+  }
 
   // Contiguous output j.
   void out(int j, ArrayRef<SymInt> sizes, DType dtype, Device device = {});
@@ -130,6 +135,18 @@ class InferCtx : public Args {
   // Output j is a view of argument i.
   void out_view(int j, int i, ArrayRef<SymInt> sizes, ArrayRef<SymInt> strides, SymInt offset,
                 std::optional<DType> dtype = std::nullopt);
+  // Output 0 is a view of argument i with `ndim` dims, its dtype and offset; the caller fills in sizes and strides.
+  OutMeta& start_view(int i, int ndim) {
+    OutMeta& m = outs_[0];
+    const TensorImpl* t = tensor(i).impl();
+    m.defined = m.has_strides = true;
+    m.dtype = t->dtype;
+    m.device = Device::unpack(t->device);
+    m.resize(ndim);
+    m.view_of = i;
+    m.offset = SymInt::from_raw(t->offset);
+    return m;
+  }
   // Output j is absent (an undefined tensor).
   void out_none(int j);
   // A Tensor[] result: says how many outputs there are before they are described.
@@ -139,6 +156,7 @@ class InferCtx : public Args {
   std::vector<OutMeta>& list() { return list_; }
 
  private:
+  [[noreturn]] void throw_dim_out_of_range(int64_t d, int64_t n) const;
   OutMeta* outs_;
   int num_outs_;
   std::vector<OutMeta> list_;
@@ -305,10 +323,12 @@ struct OpDef {
 class Grad : public Args {
  public:
   Grad(const Op& op, const Value* values, GradNode& node) : Args(op, values), node_(node) {}
-  Tensor dy(int j = 0) const;                // cotangent of output j; undefined means zero
-  Tensor in(int i) const;                    // a saved argument
+  // These three stay valid until the vjp returns.
+  const Tensor& dy(int j = 0) const;         // cotangent of output j; undefined means zero
+  const Tensor& in(int i) const;             // a saved argument
+  const Tensor& in_conj(int i) const;        // its conjugate; itself, without a call, where it is real
   std::vector<Tensor> in_list(int i) const;  // a saved Tensor[] argument
-  Tensor out(int j = 0) const;               // a saved output
+  const Tensor& out(int j = 0) const;        // a saved output, valid as long
   IntArrayRef sizes(int i) const;            // of tensor argument i, saved or not
   DType dtype_of(int i) const;
   IntArrayRef out_sizes(int j = 0) const;

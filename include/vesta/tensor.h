@@ -80,6 +80,8 @@ class Tensor {
     t.retain();
     return t;
   }
+  // A slot that holds an impl, seen as a tensor: no reference is added.
+  static const Tensor& in_slot(TensorImpl* const& slot) { return reinterpret_cast<const Tensor&>(slot); }
   TensorImpl* impl() const { return impl_; }
   TensorImpl* unsafeGetTensorImpl() const { return impl_; }
   TensorImpl* release_impl() {

@@ -285,21 +285,27 @@ Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& m, ViewCreation 
     impl->data = static_cast<char*>(base->storage->data) + impl->offset * int64_t(element_size(m.dtype));
   else
     impl->bits &= ~TensorImpl::kHasData;
-  if (m.ndim <= TensorImpl::kInlineDims)
-    impl->ndim = uint8_t(m.ndim);
-  else
-    set_ndim(impl, m.ndim);
-  int64_t *sizes = impl->sizes_data(), *strides = impl->strides_data();
-  for (int d = 0; d < m.ndim; ++d) {
-    sizes[d] = m.sizes()[d].raw();
-    strides[d] = m.strides()[d].raw();
-  }
   impl->bits |=
       base->bits & (TensorImpl::kConj | TensorImpl::kNeg | TensorImpl::kInference | TensorImpl::kTrace);
-  if (impl->bits & TensorImpl::kTrace) [[unlikely]]
-    symbolic_facts(impl);
-  else
-    refresh_facts(impl);
+  auto* from_sizes = reinterpret_cast<const int64_t*>(m.sizes());
+  if (!m.has_strides) {
+    set_contiguous(impl, from_sizes, m.ndim);
+  } else {
+    if (m.ndim <= TensorImpl::kInlineDims)
+      impl->ndim = uint8_t(m.ndim);
+    else
+      set_ndim(impl, m.ndim);
+    auto* from_strides = reinterpret_cast<const int64_t*>(m.strides());
+    int64_t *sizes = impl->sizes_data(), *strides = impl->strides_data();
+    for (int d = 0; d < m.ndim; ++d) {
+      sizes[d] = from_sizes[d];
+      strides[d] = from_strides[d];
+    }
+    if (impl->bits & TensorImpl::kTrace) [[unlikely]]
+      symbolic_facts(impl);
+    else
+      refresh_facts(impl);
+  }
   if (op.def->non_differentiable)
     return t;  // detach: shares storage and version, but is no view for autograd
   TensorImpl* root = base->bits & TensorImpl::kView ? base->view.base : base;
