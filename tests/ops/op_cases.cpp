@@ -259,7 +259,9 @@ bool needs_data(const OpCase& c) {
                                        "rnn_tanh.data",
                                        "rnn_relu.data",
                                        "_pack_padded_sequence",
-                                       "_pad_packed_sequence"};
+                                       "_pad_packed_sequence",
+                                       "_jagged_to_padded_dense_forward",
+                                       "_padded_dense_to_jagged_forward"};
   for (auto* name : kNames)
     if (c.op->name == name) return true;
   if (c.op->name == "is_set_to" || std::string_view(c.op->family) == "reshape_in_place" ||
