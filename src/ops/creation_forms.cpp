@@ -113,10 +113,9 @@ OP("from_file(str filename, bool? shared=None, int? size=0, *, ScalarType? dtype
 OP("linalg_vander(Tensor x, *, int? N=None) -> Tensor",
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
-      const Tensor& x = a.tensor(0);
+      Tensor x = a.tensor(0).dim() ? a.tensor(0) : a.tensor(0).unsqueeze(0);
       VESTA_CHECK_AS(TypeError, x.dtype() != kBool, "linalg_vander: does not take bool tensors");
-      VESTA_CHECK(x.dim() > 0 || a.has(1), "linalg_vander: expected N for a tensor with 0 dims");
-      int64_t n = a.has(1) ? a.integer(1) : x.size(-1);
+      int64_t n = a.integer(1, x.size(-1));
       VESTA_CHECK(n > 1, "linalg_vander: expected N > 1, got ", n);
       std::vector<int64_t> sizes = x.sizes().vec();
       sizes.push_back(n - 1);

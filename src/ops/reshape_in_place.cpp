@@ -113,7 +113,6 @@ Results set_to(const Args& a, const Tensor& source, int64_t offset, IntArrayRef 
   check_has_memory(a, self);
   check_has_memory(a, source);
   VESTA_CHECK_AS(TypeError, self.dtype() == source.dtype(), a.name(), ": expected a source of ", dtype_name(self.dtype()), ", got ", dtype_name(source.dtype()));
-  VESTA_CHECK(!(self.impl()->bits & TensorImpl::kView), a.name(), ": a view cannot be set to other memory");
   checked_numel({sizes.data(), sizes.size()}, a.name());
   std::vector<int64_t> dense(sizes.size());
   if (strides.empty()) {
@@ -125,6 +124,10 @@ Results set_to(const Args& a, const Tensor& source, int64_t offset, IntArrayRef 
               ", past the end of the source's storage of ", source.impl()->storage->bytes, " bytes");
   bump_version(self.impl(), a.op().id);
   replace_storage(self.impl(), source.impl()->storage);
+  if (self.impl()->bits & TensorImpl::kView) {  // no view of its old base any more
+    self.impl()->bits &= ~TensorImpl::kView;
+    detail::release(self.impl()->view.base);
+  }
   set_geometry(self.impl(), int(sizes.size()), sizes.data(), strides.data(), offset);
   constexpr uint32_t lazy = TensorImpl::kConj | TensorImpl::kNeg;
   self.impl()->bits = (self.impl()->bits & ~lazy) | (source.impl()->bits & lazy);

@@ -192,7 +192,7 @@ TEST_P(GenericSuite, StridedInputsGiveWhatContiguousOnesGive) {
 
 TEST_P(GenericSuite, InferenceOnMetaTensorsAgreesWithResults) {
   for_each_case(GetParam(), types::kAnyMask, [](const OpCase& c) {
-    if (needs_data(c)) return;
+    if (needs_data(c) || about_layout(*c.op)) return;
     Arguments want = run(*c.op, c.args), args = filled(*c.op, map_tensors(c.args, as_meta));
     for (size_t i = 0; i < args.size(); ++i)
       if (c.op->schema.args[i].type == ArgType::Device) args[i] = OwnedValue(Device(DeviceType::Meta));
