@@ -21,16 +21,37 @@ const Op* in_place_of(const Op& base) {
   return &op_of(uint16_t(base.id + 1));
 }
 
-// Calls body(k) for k below n; over the pool where the list is long and no interpreter watches.
-template <class Body>
-void for_each_tensor(TensorList list, Body body) {
-  int64_t n = int64_t(list.size()), total = 0;
-  bool small = thread_state.mode == 0 && !thread_state.inference_mode;
-  for (auto& t : list) {
-    small &= t.numel() < kSmall && !(t.impl()->bits & thread_state.enabled & TensorImpl::kInterpreters) && !(t.impl()->bits & TensorImpl::kView);
-    total += t.numel();
+// Whether the elements of a list may go to other threads: no interpreter watches any argument, and where tensors are
+// written, no two arguments share memory, so that the order of the elements does not matter.
+bool independent(const Args& a, bool write) {
+  if (thread_state.mode != 0 || thread_state.inference_mode) return false;
+  std::vector<const Storage*> memory;
+  auto plain = [&](const Tensor& t) {
+    const TensorImpl* impl = t.impl();
+    if (!impl || (impl->bits & thread_state.enabled & TensorImpl::kInterpreters) || (impl->bits & TensorImpl::kView)) return false;
+    memory.push_back(impl->storage);
+    return true;
+  };
+  for (int i = 0; i < a.op().num_args; ++i) {
+    if (a.value(i).kind == ValueKind::Tensor && !plain(a.tensor(i))) return false;
+    if (a.value(i).kind != ValueKind::TensorList) continue;
+    for (auto& t : a.tensors(i))
+      if (!plain(t)) return false;
   }
-  if (!small || total < kWorthSharing) {
+  if (!write) return true;
+  std::sort(memory.begin(), memory.end());
+  return std::adjacent_find(memory.begin(), memory.end()) == memory.end();
+}
+
+// Calls body(k) for each tensor of a list; over the pool where it is long and made of small tensors.
+template <class Body>
+void for_each_tensor(const Args& a, TensorList list, bool write, Body body) {
+  int64_t n = int64_t(list.size()), total = 0, largest = 0;
+  for (auto& t : list) {
+    total += t.numel();
+    largest = std::max(largest, t.numel());
+  }
+  if (largest >= kSmall || total < kWorthSharing || !independent(a, write)) {
     for (int64_t k = 0; k < n; ++k) body(k);
     return;
   }
@@ -51,7 +72,7 @@ Results each(const Args& a, OpId base, int list_arg, int at, Fill fill) {
   TensorList self = a.tensors(list_arg);
   VESTA_CHECK(self.size() > 0, a.name(), ": expected at least one tensor");
   std::vector<Tensor> results(self.size());
-  for_each_tensor(self, [&](int64_t k) {
+  for_each_tensor(a, self, write, [&](int64_t k) {
     Value v[8], out[2];
     for (int i = 0; i < functional.num_args; ++i) v[i] = functional.defaults[size_t(i)];
     v[at] = Value(self[size_t(k)]);

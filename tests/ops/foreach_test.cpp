@@ -52,8 +52,24 @@ TEST(Foreach, WorkersRecordNothingUnderNoGradAndEverythingWithIt) {
   auto y = _foreach_mul(a, 3);
   auto g = autograd::grad({y[299].sum()}, {a[299]});
   EXPECT_EQ(g[0][0].item<float>(), 3);
+  // Of the other list, too.
+  auto plain = many(300, 5);
+  auto mixed = autograd::grad({_foreach_mul(plain, a)[299].sum()}, {a[299]});
+  EXPECT_TRUE(equal(mixed[0], plain[299]));
   InferenceMode inference;
   for (auto& t : _foreach_mul(many(300, 1), 2)) EXPECT_TRUE(t.is_inference());
+}
+
+TEST(Foreach, TensorsThatShareMemoryAreWrittenInOrder) {
+  auto a = many(200, 1);
+  Tensor shared = a[0].clone();
+  for (int k = 0; k < 200; k += 2) a[size_t(k)] = shared;
+  for (auto& t : a) t.fill_(1);
+  std::vector<Tensor> total = many(200, 3);
+  for (auto& t : total) t.fill_(0.01);
+  for (int k = 0; k < 200; k += 2) total[size_t(k)] = full({1}, 1.0);
+  _foreach_add_(a, total);
+  EXPECT_EQ(shared[0].item<float>(), 101);  // a hundred times one
 }
 
 TEST(Foreach, ListsThatDoNotMatchAreRefusedBeforeAnythingIsWritten) {
