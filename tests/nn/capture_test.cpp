@@ -27,7 +27,8 @@ void check(const Module& module, const F& forward, const Tensor& x) {
     for (size_t i = 0; i < eager.size(); ++i) {
       ASSERT_EQ(eager[i].sizes(), replayed[i].sizes());
       const Tensor a = eager[i].contiguous(), b = replayed[i].contiguous();
-      EXPECT_EQ(std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()), 0) << "seed " << kSeed << ", output " << i;
+      EXPECT_EQ(std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()), 0)
+          << "seed " << kSeed << ", output " << i;
     }
   }
 }
@@ -35,9 +36,11 @@ void check(const Module& module, const F& forward, const Tensor& x) {
 TEST(CapturedModules, compiled_equals_eager_for_recurrent_layers) {
   manual_seed(kSeed);
   LSTM lstm(LSTMOptions(3, 4).num_layers(2).bidirectional(true));
-  check(*lstm, [&](const Tensor& x) { return std::get<0>(lstm(x)); }, randn({4, 2, 3}));
+  check(
+      *lstm, [&](const Tensor& x) { return std::get<0>(lstm(x)); }, randn({4, 2, 3}));
   GRU gru(3, 4);
-  check(*gru, [&](const Tensor& x) { return std::get<0>(gru(x)); }, randn({4, 2, 3}));
+  check(
+      *gru, [&](const Tensor& x) { return std::get<0>(gru(x)); }, randn({4, 2, 3}));
 }
 
 TEST(CapturedModules, compiled_equals_eager_for_a_transformer_encoder) {
@@ -45,13 +48,15 @@ TEST(CapturedModules, compiled_equals_eager_for_a_transformer_encoder) {
   TransformerEncoder encoder(TransformerEncoderOptions(
       TransformerEncoderLayerOptions(8, 2).dim_feedforward(16).dropout(0).activation(kGELU), 2));
   const Tensor mask = TransformerImpl::generate_square_subsequent_mask(5);
-  check(*encoder, [&](const Tensor& x) { return encoder(x, mask); }, randn({5, 2, 8}));
+  check(
+      *encoder, [&](const Tensor& x) { return encoder(x, mask); }, randn({5, 2, 8}));
 }
 
 TEST(CapturedModules, compiled_equals_eager_for_norms_and_activations) {
   manual_seed(kSeed);
   Sequential net(GroupNorm(2, 4), PReLU(4), LocalResponseNorm(3), Softshrink(0.1), ReplicationPad1d(1));
-  check(*net, [&](const Tensor& x) { return net(x); }, randn({2, 4, 6}));
+  check(
+      *net, [&](const Tensor& x) { return net(x); }, randn({2, 4, 6}));
 }
 
 }  // namespace

@@ -22,10 +22,11 @@ constexpr int64_t kGroupBytes =
     1024;  // columns of a group, in bytes of accumulators: x depth, B's share of L2
 constexpr int64_t kTileProducts = 3 << 19;  // about 14 us of one core: enough to hide a task's cost
 constexpr int64_t kTileStrips = 8;  // bounds A's share of L2; B then comes from L3 at under a byte a cycle
-constexpr int64_t kTilesPerThread = 16;      // wanted for balance, where the work allows
-constexpr int64_t kSmallProducts = 1 << 18;  // 64^3: below, one core and no packing
-constexpr int64_t kFew = 8;                  // rows or columns of C up to which dot products win over packing
-constexpr int64_t kDotBytes = 128 << 10;     // of the larger matrix per task: some 5 us
+constexpr int64_t kTilesPerThread = 16;       // wanted for balance, where the work allows
+constexpr int64_t kPackedTilesPerThread = 4;  // where each tile copies its part of A
+constexpr int64_t kSmallProducts = 1 << 18;   // 64^3: below, one core and no packing
+constexpr int64_t kFew = 8;               // rows or columns of C up to which dot products win over packing
+constexpr int64_t kDotBytes = 128 << 10;  // of the larger matrix per task: some 5 us
 constexpr int64_t kPackRows =
     8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
 
@@ -229,7 +230,8 @@ void tiles(const Product& p, const PanelsOfB& b, int64_t j0, int64_t j1, bool pa
       std::clamp<int64_t>(static_cast<int64_t>(kTileProducts / strip_products), low, kTileStrips);
   const int64_t row_tiles = ceil_div(strips, height);
   // Columns are cut only where rows alone give too few tiles: each cut copies A once more.
-  const int64_t wanted = ceil_div(kTilesPerThread * num_threads(), row_tiles);
+  const int64_t wanted =
+      ceil_div((p.a_direct ? kTilesPerThread : kPackedTilesPerThread) * num_threads(), row_tiles);
   const int64_t worth = std::max<int64_t>(
       1, static_cast<int64_t>(strip_products * static_cast<double>(height) / kTileProducts));
   const int64_t column_tiles = std::min({wanted, worth, panels});
