@@ -14,6 +14,7 @@ using Action = std::function<int()>;
 void add_ops(CLI::App& app, Action& action);
 void add_env(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
+void add_files(CLI::App& app, Action& action);
 // `program`: path of the running program, beside which bench programs lie.
 void add_bench(CLI::App& app, const char* program, Action& action);
 

@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   vesta::cli::Action action;
   vesta::cli::add_ops(app, action);
   vesta::cli::add_check(app, action);
+  vesta::cli::add_files(app, action);
   vesta::cli::add_env(app, action);
   vesta::cli::add_bench(app, argv[0], action);
   try {

@@ -21,9 +21,12 @@ install(FILES ${PROJECT_BINARY_DIR}/VestaConfig.cmake ${PROJECT_BINARY_DIR}/Vest
 
 # pkg-config finds the prefix from the .pc file's own folder.
 file(RELATIVE_PATH VESTA_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
-set(VESTA_PC_LIBS "-pthread")
+set(VESTA_PC_LIBS "-pthread -lz")
 if(CMAKE_DL_LIBS)
   string(APPEND VESTA_PC_LIBS " -l${CMAKE_DL_LIBS}")
+endif()
+if(VESTA_LIBBACKTRACE)
+  string(APPEND VESTA_PC_LIBS " -l${VESTA_LIBBACKTRACE}")
 endif()
 # A static library needs its own libraries on every link line, a shared one brings them.
 if(BUILD_SHARED_LIBS)

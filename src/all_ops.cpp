@@ -2,8 +2,11 @@
 #include <mutex>
 
 #include "autograd/interpreter.h"
+#include "autograd/tangent.h"
 #include "base/cpu_isa.h"
+#include "core/autocast.h"
 #include "core/call.h"
+#include "core/profile.h"
 #include "core/registry.h"
 #include "graph/tracer.h"
 #include "kernels/cpu/pointwise.h"
@@ -23,6 +26,9 @@ void init() {
     hooks.pointwise = cpu::pointwise;
     hooks.cpu_level = std::min(int(cpu_isa()), 2);
     set_registry_hooks(hooks);
+    set_interpreter(TensorImpl::kProfile, profiler::interpret);
+    set_interpreter(TensorImpl::kAutocast, autocast::interpret);
+    set_interpreter(TensorImpl::kTangent, autograd::interpret_tangents);
     set_interpreter(TensorImpl::kAutograd, autograd::interpret);
     set_interpreter(TensorImpl::kTrace, graph::interpret);
 #define VESTA_FAMILY_ENTRY(name) register_ops(families::name());

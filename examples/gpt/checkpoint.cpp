@@ -4,7 +4,7 @@
 
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
-#include "vesta/serialize.h"
+#include "vesta/safetensors.h"
 
 namespace gpt {
 

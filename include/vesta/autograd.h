@@ -141,6 +141,81 @@ struct Function {
   }
 };
 
+// ---- what is kept for backward ----
+
+// While one lives, each tensor that this thread's operators save for backward goes through `pack`, and what it returned
+// through `unpack` when backward needs the tensor: to keep it elsewhere, compressed or not at all. The tensors are
+// detached; pack must not write them.
+class SavedTensorHooks {
+ public:
+  using Pack = std::function<std::any(const Tensor&)>;
+  using Unpack = std::function<Tensor(const std::any&)>;
+  SavedTensorHooks(Pack pack, Unpack unpack);
+  ~SavedTensorHooks();
+  SavedTensorHooks(const SavedTensorHooks&) = delete;
+  struct Packed pack(const Tensor& detached);  // for nodes
+
+ private:
+  struct Functions;
+  friend struct Packed;
+  Functions* functions_;  // counted: nodes keep them
+  SavedTensorHooks* previous_;
+};
+
+struct CheckpointOptions {
+  bool preserve_rng_state = true;  // the recomputation draws the same random numbers
+};
+// fn(inputs), keeping only the inputs for backward: backward calls fn again for what it needs. fn must do the same each
+// time. Second derivatives and autograd::grad work; without grad mode it is a plain call.
+variable_list checkpoint(const std::function<variable_list(const variable_list&)>& fn,
+                         const variable_list& inputs, CheckpointOptions options = {});
+Tensor checkpoint(const std::function<Tensor(const Tensor&)>& fn, const Tensor& input,
+                  CheckpointOptions options = {});
+
+// ---- finding the call whose gradient is wrong ----
+
+// On: operators remember where in the program they were called, backward names that place where a gradient holds NaN
+// (with check_nan: ValueError) or where it throws (a warning). Slow; for debugging. Of this thread.
+struct AnomalyMode {
+  static bool is_enabled();
+  static bool should_check_nan();
+  static void set_enabled(bool enabled, bool check_nan = true);
+};
+class DetectAnomalyGuard {
+ public:
+  explicit DetectAnomalyGuard(bool check_nan = true)
+      : was_enabled_(AnomalyMode::is_enabled()), checked_nan_(AnomalyMode::should_check_nan()) {
+    AnomalyMode::set_enabled(true, check_nan);
+  }
+  ~DetectAnomalyGuard() { AnomalyMode::set_enabled(was_enabled_, checked_nan_); }
+  DetectAnomalyGuard(const DetectAnomalyGuard&) = delete;
+
+ private:
+  bool was_enabled_, checked_nan_;
+};
+
+// ---- forward mode ----
+
+namespace forward_ad {
+// Tangents flow through operators while a level is open. One at a time per thread.
+class DualLevel {
+ public:
+  DualLevel();
+  ~DualLevel();
+  DualLevel(const DualLevel&) = delete;
+};
+struct UnpackedDual {
+  Tensor primal, tangent;  // tangent: undefined where there is none (it is zero)
+};
+// A tensor with the primal's values and a tangent of the same shape and type.
+Tensor make_dual(const Tensor& primal, const Tensor& tangent);
+UnpackedDual unpack_dual(const Tensor& dual);
+}  // namespace forward_ad
+
+// fn(inputs) and its derivative in the direction of `tangents`: {outputs, J tangents}. Differentiable in both.
+std::pair<variable_list, variable_list> jvp(const std::function<variable_list(const variable_list&)>& fn,
+                                            const variable_list& inputs, const variable_list& tangents);
+
 // Compares analytic gradients of fn with central differences in float64; inputs that require grad are perturbed.
 // Throws ValueError that shows the worst element where they disagree beyond atol + rtol * |numeric|.
 bool gradcheck(const std::function<variable_list(const variable_list&)>& fn, const variable_list& inputs,

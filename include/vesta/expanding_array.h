@@ -15,13 +15,14 @@ template <size_t D, class T = int64_t>
 class ExpandingArray {
  public:
   // ValueError unless there are D values.
-  ExpandingArray(std::initializer_list<T> values) : ExpandingArray(std::vector<T>(values)) {}  // NOLINT: implicit
-  ExpandingArray(const std::vector<T>& values) {  // NOLINT: implicit, here and below
+  ExpandingArray(std::initializer_list<T> values)
+      : ExpandingArray(std::vector<T>(values)) {}  // NOLINT: implicit
+  ExpandingArray(const std::vector<T>& values) {   // NOLINT: implicit, here and below
     VESTA_CHECK(values.size() == D, "ExpandingArray: expected ", D, " values, got ", values.size());
     std::copy(values.begin(), values.end(), values_.begin());
   }
-  ExpandingArray(T value) { values_.fill(value); }                                       // NOLINT
-  ExpandingArray(const std::array<T, D>& values) : values_(values) {}                    // NOLINT
+  ExpandingArray(T value) { values_.fill(value); }                     // NOLINT
+  ExpandingArray(const std::array<T, D>& values) : values_(values) {}  // NOLINT
   std::array<T, D>& operator*() { return values_; }
   const std::array<T, D>& operator*() const { return values_; }
   std::array<T, D>* operator->() { return &values_; }

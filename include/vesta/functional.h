@@ -12,6 +12,7 @@
 #include "vesta/functional_conv.h"
 #include "vesta/functional_layer.h"
 #include "vesta/functional_loss.h"
+#include "vesta/functional_pool.h"
 #include "vesta/option_arg.h"
 #include "vesta/tensor.h"
 
@@ -22,6 +23,9 @@ namespace nn {
 class EmbeddingFuncOptions {
   // Rows of this index get no gradient.
   VESTA_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  // Rows with a greater norm (of order norm_type) are scaled down to it, in place, when they are looked up.
+  VESTA_ARG(std::optional<double>, max_norm) = std::nullopt;
+  VESTA_ARG(double, norm_type) = 2.0;
   VESTA_ARG(bool, scale_grad_by_freq) = false;
 };
 class LayerNormFuncOptions {

@@ -10,8 +10,9 @@ namespace vesta {
 
 // What stands outside of a tensor that is padded.
 enum class PadMode : uint8_t { Constant, Reflect, Replicate, Circular };
-inline constexpr PadMode kConstant = PadMode::Constant, kZeros = PadMode::Constant, kReflect = PadMode::Reflect,
-                         kReplicate = PadMode::Replicate, kCircular = PadMode::Circular;
+inline constexpr PadMode kConstant = PadMode::Constant, kZeros = PadMode::Constant,
+                         kReflect = PadMode::Reflect, kReplicate = PadMode::Replicate,
+                         kCircular = PadMode::Circular;
 
 namespace nn {
 

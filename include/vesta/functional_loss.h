@@ -56,7 +56,8 @@ class TripletMarginLossOptions {
 class TripletMarginWithDistanceLossOptions {
  public:
   using distance_function_t = std::function<Tensor(const Tensor&, const Tensor&)>;
-  VESTA_ARG(std::optional<distance_function_t>, distance_function) = std::nullopt;  // absent: pairwise_distance
+  VESTA_ARG(std::optional<distance_function_t>,
+            distance_function) = std::nullopt;  // absent: pairwise_distance
   VESTA_ARG(double, margin) = 1.0;
   VESTA_ARG(bool, swap) = false;
   VESTA_ARG(Reduction, reduction) = kMean;
@@ -100,12 +101,14 @@ Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions&
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target,
                             const HingeEmbeddingLossFuncOptions& options = {});
 // Scores [N, C] or [C], classes [N] or [].
-Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossFuncOptions& options = {});
+Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
+                         const MultiMarginLossFuncOptions& options = {});
 // [N, D] or [D] twice; targets 1 or -1, [N] or [].
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                              const CosineEmbeddingLossFuncOptions& options = {});
 // log(1 + exp(-target input)).
-Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const SoftMarginLossFuncOptions& options = {});
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target,
+                        const SoftMarginLossFuncOptions& options = {});
 // Logits and targets in {0, 1}, [..., C]; the mean over the classes.
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
                                    const MultilabelSoftMarginLossFuncOptions& options = {});
@@ -117,7 +120,8 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
 // max(0, -target (input1 - input2) + margin).
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                            const MarginRankingLossFuncOptions& options = {});
-Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNLLLossFuncOptions& options = {});
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
+                        const PoissonNLLLossFuncOptions& options = {});
 // (log var + (input - target)^2 / var) / 2. var has the input's shape, or lacks its last dim, or has size 1 there.
 // ValueError where a variance is negative.
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,

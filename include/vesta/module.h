@@ -205,7 +205,8 @@ class Module {
     bool persistent;
   };
   struct CopiedState;
-  void copy_state_of(const Module& source, std::optional<Device> device, const std::string& path, CopiedState& done);
+  void copy_state_of(const Module& source, std::optional<Device> device, const std::string& path,
+                     CopiedState& done);
   void add_child(std::string name, ModulePtr<Module> module);
   void set_child(const std::string& name, ModulePtr<Module> module);
   template <class F>
@@ -250,6 +251,10 @@ class ModuleHolder {
   Contained* get() const {
     VESTA_CHECK(impl_, "ModuleHolder: this holder is empty");
     return impl_.get();
+  }
+  template <class Key>
+  decltype(auto) operator[](Key&& key) const {
+    return (*get())[std::forward<Key>(key)];
   }
   template <class... Args>
   auto operator()(Args&&... args) const {

@@ -5,12 +5,14 @@
 #include "vesta/functional.h"
 #include "vesta/module.h"
 #include "vesta/nn_activation.h"
+#include "vesta/nn_adaptive.h"
 #include "vesta/nn_any.h"
 #include "vesta/nn_attention.h"
 #include "vesta/nn_batch_norm.h"
 #include "vesta/nn_cloneable.h"
 #include "vesta/nn_containers.h"
 #include "vesta/nn_conv.h"
+#include "vesta/nn_embedding_bag.h"
 #include "vesta/nn_init.h"
 #include "vesta/nn_layers.h"
 #include "vesta/nn_linear.h"
@@ -18,6 +20,7 @@
 #include "vesta/nn_norm.h"
 #include "vesta/nn_packed_sequence.h"
 #include "vesta/nn_padding.h"
+#include "vesta/nn_pool.h"
 #include "vesta/nn_rnn.h"
 #include "vesta/nn_transformer.h"
 
@@ -38,4 +41,3 @@ void vector_to_parameters(const Tensor& vector, const std::vector<Tensor>& param
 
 }  // namespace utils
 }  // namespace vesta::nn
-

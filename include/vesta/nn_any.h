@@ -47,10 +47,8 @@ class AnyValue {
 
 // In the public part of a module: default values for the last arguments of forward(), by position.
 //   VESTA_FORWARD_DEFAULTS({1, nn::AnyValue(Tensor())})
-#define VESTA_FORWARD_DEFAULTS(...)                                                   \
-  static std::vector<std::pair<size_t, ::vesta::nn::AnyValue>> _forward_defaults() { \
-    return {__VA_ARGS__};                                                            \
-  }
+#define VESTA_FORWARD_DEFAULTS(...) \
+  static std::vector<std::pair<size_t, ::vesta::nn::AnyValue>> _forward_defaults() { return {__VA_ARGS__}; }
 
 namespace detail {
 
@@ -97,13 +95,17 @@ struct Forward<Contained, R (C::*)(A...) const> : Forward<Contained, R (C::*)(A.
 
 // forward(Tensor) -> Tensor, in any of its spellings, though there may be overloads.
 template <class M>
-concept TensorModule = requires { static_cast<Tensor (M::*)(const Tensor&)>(&M::forward); } ||
-                       requires { static_cast<Tensor (M::*)(const Tensor&) const>(&M::forward); } ||
-                       requires { static_cast<Tensor (M::*)(Tensor)>(&M::forward); } ||
-                       requires { static_cast<Tensor (M::*)(Tensor) const>(&M::forward); };
+concept TensorModule = requires {
+  static_cast<Tensor (M::*)(const Tensor&)>(&M::forward);
+}
+|| requires { static_cast<Tensor (M::*)(const Tensor&) const>(&M::forward); }
+|| requires { static_cast<Tensor (M::*)(Tensor)>(&M::forward); }
+|| requires { static_cast<Tensor (M::*)(Tensor) const>(&M::forward); };
 // A forward() that is not overloaded.
 template <class M>
-concept OneForward = requires { &M::forward; };
+concept OneForward = requires {
+  &M::forward;
+};
 
 }  // namespace detail
 
@@ -134,12 +136,13 @@ class AnyModule {
   // converted: an int is no double.
   template <class R = Tensor, class... A>
   R forward(A&&... arguments) const {
-    if constexpr (std::is_same_v<R, Tensor> && sizeof...(A) == 1 && (std::is_same_v<std::decay_t<A>, Tensor> && ...)) {
+    if constexpr (std::is_same_v<R, Tensor> && sizeof...(A) == 1 &&
+                  (std::is_same_v<std::decay_t<A>, Tensor> && ...)) {
       return forward_tensor(arguments...);
     } else {
       std::vector<AnyValue> values;
-    values.reserve(sizeof...(A));
-    (values.push_back(AnyValue(std::forward<A>(arguments))), ...);
+      values.reserve(sizeof...(A));
+      (values.push_back(AnyValue(std::forward<A>(arguments))), ...);
       return any_forward(std::move(values)).template get<R>();
     }
   }

@@ -56,7 +56,8 @@ namespace functional {
 using nn::MultiheadAttentionForwardFuncOptions;
 // query [L, N, E] or [L, E], key [S, N, K], value [S, N, V] -> the output [L, N, E], and the weights [N, L, S], or
 // [N, heads, L, S] where not averaged, undefined where not needed (which is quicker).
-std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, const Tensor& key, const Tensor& value,
+std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, const Tensor& key,
+                                                        const Tensor& value,
                                                         const MultiheadAttentionForwardFuncOptions& options);
 }  // namespace functional
 
@@ -87,7 +88,8 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   std::tuple<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                      const Tensor& key_padding_mask = {}, bool need_weights = true,
                                      const Tensor& attn_mask = {}, bool average_attn_weights = true);
-  VESTA_FORWARD_DEFAULTS({3, AnyValue(Tensor())}, {4, AnyValue(true)}, {5, AnyValue(Tensor())}, {6, AnyValue(true)})
+  VESTA_FORWARD_DEFAULTS({3, AnyValue(Tensor())}, {4, AnyValue(true)}, {5, AnyValue(Tensor())},
+                         {6, AnyValue(true)})
 
   MultiheadAttentionOptions options;
   Tensor in_proj_weight, in_proj_bias, bias_k, bias_v, q_proj_weight, k_proj_weight, v_proj_weight;

@@ -21,8 +21,9 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
  public:
   SequentialImpl() = default;
   template <class... Modules>
-    requires(!(sizeof...(Modules) == 1 && (std::is_same_v<std::decay_t<Modules>, SequentialImpl> && ...)))
-  explicit SequentialImpl(Modules&&... modules) {
+  requires(!(sizeof...(Modules) == 1 && (std::is_same_v<std::decay_t<Modules>, SequentialImpl> && ...)) &&
+           (std::is_constructible_v<AnyModule, Modules&&> &&
+            ...)) explicit SequentialImpl(Modules&&... modules) {
     (push_back(AnyModule(std::forward<Modules>(modules))), ...);
   }
   SequentialImpl(std::initializer_list<NamedAnyModule> named) {
@@ -44,7 +45,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   Tensor forward(const Tensor& input);
   template <class R = Tensor, class... A>
   R forward(A&&... arguments) {
-    if constexpr (std::is_same_v<R, Tensor> && sizeof...(A) == 1 && (std::is_same_v<std::decay_t<A>, Tensor> && ...)) {
+    if constexpr (std::is_same_v<R, Tensor> && sizeof...(A) == 1 &&
+                  (std::is_same_v<std::decay_t<A>, Tensor> && ...)) {
       return forward(static_cast<const Tensor&>(arguments)...);
     } else {
       std::vector<AnyValue> values;
@@ -88,7 +90,8 @@ class Sequential : public ModuleHolder<SequentialImpl> {
   Sequential& operator=(Sequential&&) = default;
   Sequential(ModuleHolder<SequentialImpl> holder)
       : ModuleHolder<SequentialImpl>(std::move(holder)) {}  // NOLINT
-  Sequential(std::initializer_list<NamedAnyModule> named) : ModuleHolder(make_module<SequentialImpl>(named)) {}
+  Sequential(std::initializer_list<NamedAnyModule> named)
+      : ModuleHolder(make_module<SequentialImpl>(named)) {}
 };
 
 // Modules in a list, registered as "0", "1", ...; the program calls them itself:
@@ -97,8 +100,8 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
  public:
   ModuleListImpl() = default;
   template <class... Modules>
-    requires(!(sizeof...(Modules) == 1 && (std::is_same_v<std::decay_t<Modules>, ModuleListImpl> && ...)))
-  explicit ModuleListImpl(const Modules&... modules) {
+  requires(!(sizeof...(Modules) == 1 && (std::is_same_v<std::decay_t<Modules>, ModuleListImpl> &&
+                                         ...))) explicit ModuleListImpl(const Modules&... modules) {
     (push_back(modules), ...);
   }
   void push_back(ModulePtr<Module> module);
@@ -146,7 +149,9 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
  public:
   using Items = OrderedDict<std::string, ModulePtr<Module>>;
   ModuleDictImpl() = default;
-  explicit ModuleDictImpl(const std::vector<std::pair<std::string, ModulePtr<Module>>>& modules) { update(modules); }
+  explicit ModuleDictImpl(const std::vector<std::pair<std::string, ModulePtr<Module>>>& modules) {
+    update(modules);
+  }
   explicit ModuleDictImpl(const Items& modules) {
     for (const auto& item : modules) insert(item.key(), item.value());
   }
@@ -189,8 +194,8 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
  public:
   ParameterListImpl() = default;
   template <class... Tensors>
-    requires(sizeof...(Tensors) > 0 && (std::is_convertible_v<const Tensors&, Tensor> && ...))
-  explicit ParameterListImpl(const Tensors&... tensors) {
+  requires(sizeof...(Tensors) > 0 && (std::is_convertible_v<const Tensors&, Tensor> &&
+                                      ...)) explicit ParameterListImpl(const Tensors&... tensors) {
     (append(tensors), ...);
   }
   void append(Tensor parameter);
@@ -253,7 +258,8 @@ class FunctionalImpl : public Module {
   explicit FunctionalImpl(Function function);
   template <class F, class... A, std::enable_if_t<(sizeof...(A) > 0), int> = 0>
   explicit FunctionalImpl(F function, A&&... bound)
-      : FunctionalImpl(Function([function, ... kept = std::forward<A>(bound)](Tensor x) { return function(x, kept...); })) {}
+      : FunctionalImpl(Function(
+            [function, ... kept = std::forward<A>(bound)](Tensor x) { return function(x, kept...); })) {}
   Tensor forward(const Tensor& input) { return function_(input); }
   Tensor operator()(const Tensor& input) { return function_(input); }
   bool is_serializable() const { return false; }

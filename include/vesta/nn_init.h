@@ -11,7 +11,8 @@ inline constexpr FanMode kFanIn = FanMode::FanIn, kFanOut = FanMode::FanOut;
 enum class Nonlinearity : uint8_t { Linear, Conv, Sigmoid, Tanh, ReLU, LeakyReLU, SELU, GELU };
 inline constexpr Nonlinearity kLinear = Nonlinearity::Linear, kSigmoid = Nonlinearity::Sigmoid,
                               kTanh = Nonlinearity::Tanh, kReLU = Nonlinearity::ReLU,
-                              kLeakyReLU = Nonlinearity::LeakyReLU, kSELU = Nonlinearity::SELU, kGELU = Nonlinearity::GELU;
+                              kLeakyReLU = Nonlinearity::LeakyReLU, kSELU = Nonlinearity::SELU,
+                              kGELU = Nonlinearity::GELU;
 
 namespace nn::init {
 

@@ -60,15 +60,15 @@ using AlphaDropoutOptions = DropoutOptions;
 using FeatureAlphaDropoutOptions = DropoutOptions;
 
 // All act in training mode only. ValueError unless 0 <= p <= 1.
-#define VESTA_NN_DROPOUT(Name)                                           \
-  class Name##Impl : public Cloneable<Name##Impl> {                      \
-   public:                                                               \
-    explicit Name##Impl(const DropoutOptions& o = {});                   \
-    explicit Name##Impl(double p) : Name##Impl(DropoutOptions(p)) {}     \
-    void describe(std::ostream& out) const override;                     \
-    Tensor forward(const Tensor& input);                                 \
-    DropoutOptions options;                                              \
-  };                                                                     \
+#define VESTA_NN_DROPOUT(Name)                                       \
+  class Name##Impl : public Cloneable<Name##Impl> {                  \
+   public:                                                           \
+    explicit Name##Impl(const DropoutOptions& o = {});               \
+    explicit Name##Impl(double p) : Name##Impl(DropoutOptions(p)) {} \
+    void describe(std::ostream& out) const override;                 \
+    Tensor forward(const Tensor& input);                             \
+    DropoutOptions options;                                          \
+  };                                                                 \
   VESTA_MODULE(Name)
 VESTA_NN_DROPOUT(Dropout);
 VESTA_NN_DROPOUT(Dropout1d);
@@ -80,7 +80,8 @@ VESTA_NN_DROPOUT(FeatureAlphaDropout);
 
 class GroupNormOptions {
  public:
-  GroupNormOptions(int64_t num_groups, int64_t num_channels) : num_groups_(num_groups), num_channels_(num_channels) {}
+  GroupNormOptions(int64_t num_groups, int64_t num_channels)
+      : num_groups_(num_groups), num_channels_(num_channels) {}
   VESTA_ARG(int64_t, num_groups);
   VESTA_ARG(int64_t, num_channels);
   VESTA_ARG(double, eps) = 1e-5;
@@ -112,7 +113,7 @@ class LocalResponseNormImpl : public Cloneable<LocalResponseNormImpl> {
 VESTA_MODULE(LocalResponseNorm);
 
 // LocalResponseNorm of 4-D inputs over a window that is symmetric, (size - 1) / 2 channels to each side, also where size
-// is even.
+// is even. (PyTorch's running sum never drops the first channel; this is the formula.)
 class CrossMapLRN2dOptions {
  public:
   CrossMapLRN2dOptions(int64_t size) : size_(size) {}  // NOLINT: implicit
@@ -135,7 +136,9 @@ class CosineSimilarityImpl : public Cloneable<CosineSimilarityImpl> {
  public:
   explicit CosineSimilarityImpl(const CosineSimilarityOptions& o = {}) : options(o) {}
   void describe(std::ostream& out) const override;
-  Tensor forward(const Tensor& x1, const Tensor& x2) { return functional::cosine_similarity(x1, x2, options); }
+  Tensor forward(const Tensor& x1, const Tensor& x2) {
+    return functional::cosine_similarity(x1, x2, options);
+  }
   CosineSimilarityOptions options;
 };
 VESTA_MODULE(CosineSimilarity);
@@ -144,7 +147,9 @@ class PairwiseDistanceImpl : public Cloneable<PairwiseDistanceImpl> {
  public:
   explicit PairwiseDistanceImpl(const PairwiseDistanceOptions& o = {}) : options(o) {}
   void describe(std::ostream& out) const override;
-  Tensor forward(const Tensor& x1, const Tensor& x2) { return functional::pairwise_distance(x1, x2, options); }
+  Tensor forward(const Tensor& x1, const Tensor& x2) {
+    return functional::pairwise_distance(x1, x2, options);
+  }
   PairwiseDistanceOptions options;
 };
 VESTA_MODULE(PairwiseDistance);

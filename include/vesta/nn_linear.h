@@ -58,8 +58,18 @@ class EmbeddingOptions {
   VESTA_ARG(int64_t, num_embeddings);
   VESTA_ARG(int64_t, embedding_dim);
   VESTA_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;  // negative counts from the end
+  // Rows with a greater norm (of order norm_type) are scaled down to it, in place, when they are looked up.
+  VESTA_ARG(std::optional<double>, max_norm) = std::nullopt;
+  VESTA_ARG(double, norm_type) = 2.0;
   VESTA_ARG(bool, scale_grad_by_freq) = false;
   VESTA_ARG(Tensor, _weight) = {};  // used instead of a new table
+};
+class EmbeddingFromPretrainedOptions {
+  VESTA_ARG(bool, freeze) = true;  // the table gets no gradient
+  VESTA_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  VESTA_ARG(std::optional<double>, max_norm) = std::nullopt;
+  VESTA_ARG(double, norm_type) = 2.0;
+  VESTA_ARG(bool, scale_grad_by_freq) = false;
 };
 class EmbeddingImpl : public Cloneable<EmbeddingImpl> {
  public:
@@ -80,6 +90,7 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
   Embedding(ModuleHolder<EmbeddingImpl> holder) : ModuleHolder<EmbeddingImpl>(std::move(holder)) {}  // NOLINT
   // A layer around an existing table [rows, width].
   static Embedding from_pretrained(const Tensor& embeddings, bool freeze = true);
+  static Embedding from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options);
 };
 
 }  // namespace vesta::nn

@@ -16,16 +16,16 @@ namespace vesta::nn {
     Name##Options options;                                           \
   };                                                                 \
   VESTA_MODULE(Name)
-#define VESTA_NN_LOSS3(Name, function, first, second, third)                             \
-  class Name##Impl : public Cloneable<Name##Impl> {                                      \
-   public:                                                                               \
-    explicit Name##Impl(const Name##Options& o = {}) : options(o) {}                     \
-    void describe(std::ostream& out) const override;                                     \
-    Tensor forward(const Tensor& first, const Tensor& second, const Tensor& third) {     \
-      return functional::function(first, second, third, options);                        \
-    }                                                                                    \
-    Name##Options options;                                                               \
-  };                                                                                     \
+#define VESTA_NN_LOSS3(Name, function, first, second, third)                         \
+  class Name##Impl : public Cloneable<Name##Impl> {                                  \
+   public:                                                                           \
+    explicit Name##Impl(const Name##Options& o = {}) : options(o) {}                 \
+    void describe(std::ostream& out) const override;                                 \
+    Tensor forward(const Tensor& first, const Tensor& second, const Tensor& third) { \
+      return functional::function(first, second, third, options);                    \
+    }                                                                                \
+    Name##Options options;                                                           \
+  };                                                                                 \
   VESTA_MODULE(Name)
 
 VESTA_NN_LOSS(L1Loss, l1_loss);

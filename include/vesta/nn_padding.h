@@ -17,7 +17,8 @@ class PadOptions {
 template <size_t D>
 class ConstantPadOptions {
  public:
-  ConstantPadOptions(ExpandingArray<2 * D> padding, double value = 0) : padding_(padding), value_(value) {}  // NOLINT
+  ConstantPadOptions(ExpandingArray<2 * D> padding, double value = 0)
+      : padding_(padding), value_(value) {}  // NOLINT
   VESTA_ARG(ExpandingArray<2 * D>, padding);
   VESTA_ARG(double, value);
 };
@@ -28,39 +29,39 @@ Tensor pad_spatial(const char* layer, const Tensor& input, IntArrayRef padding, 
 void describe_padding(std::ostream& out, const char* layer, IntArrayRef padding, const double* value);
 }  // namespace detail
 
-#define VESTA_NN_PAD(Name, D, mode)                                                            \
-  using Name##Options = PadOptions<D>;                                                         \
+#define VESTA_NN_PAD(Name, D, mode)                                                        \
+  using Name##Options = PadOptions<D>;                                                     \
+  class Name##Impl : public Cloneable<Name##Impl> {                                        \
+   public:                                                                                 \
+    Name##Impl(ExpandingArray<2 * D> padding) : options(padding) {}                        \
+    explicit Name##Impl(const Name##Options& o) : options(o) {}                            \
+    void describe(std::ostream& out) const override {                                      \
+      detail::describe_padding(out, #Name, options.padding(), nullptr);                    \
+    }                                                                                      \
+    Tensor forward(const Tensor& input) {                                                  \
+      return detail::pad_spatial(#Name, input, options.padding(), mode, 0);                \
+    }                                                                                      \
+    Name##Options options;                                                                 \
+  };                                                                                       \
+  class Name : public ModuleHolder<Name##Impl> {                                           \
+   public:                                                                                 \
+    using ModuleHolder<Name##Impl>::ModuleHolder;                                          \
+    Name(std::initializer_list<int64_t> padding) : Name(ExpandingArray<2 * D>(padding)) {} \
+  }
+#define VESTA_NN_CONSTANT_PAD(Name, D)                                                         \
+  using Name##Options = ConstantPadOptions<D>;                                                 \
   class Name##Impl : public Cloneable<Name##Impl> {                                            \
    public:                                                                                     \
-    Name##Impl(ExpandingArray<2 * D> padding) : options(padding) {}                            \
+    Name##Impl(ExpandingArray<2 * D> padding, double value) : options(padding, value) {}       \
     explicit Name##Impl(const Name##Options& o) : options(o) {}                                \
     void describe(std::ostream& out) const override {                                          \
-      detail::describe_padding(out, #Name, options.padding(), nullptr);                        \
+      detail::describe_padding(out, #Name, options.padding(), &options.value());               \
     }                                                                                          \
     Tensor forward(const Tensor& input) {                                                      \
-      return detail::pad_spatial(#Name, input, options.padding(), mode, 0);                    \
+      return detail::pad_spatial(#Name, input, options.padding(), kConstant, options.value()); \
     }                                                                                          \
     Name##Options options;                                                                     \
   };                                                                                           \
-  class Name : public ModuleHolder<Name##Impl> {                                               \
-   public:                                                                                     \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                                              \
-    Name(std::initializer_list<int64_t> padding) : Name(ExpandingArray<2 * D>(padding)) {}     \
-  }
-#define VESTA_NN_CONSTANT_PAD(Name, D)                                                                          \
-  using Name##Options = ConstantPadOptions<D>;                                                                  \
-  class Name##Impl : public Cloneable<Name##Impl> {                                                             \
-   public:                                                                                                      \
-    Name##Impl(ExpandingArray<2 * D> padding, double value) : options(padding, value) {}                        \
-    explicit Name##Impl(const Name##Options& o) : options(o) {}                                                 \
-    void describe(std::ostream& out) const override {                                                           \
-      detail::describe_padding(out, #Name, options.padding(), &options.value());                                \
-    }                                                                                                           \
-    Tensor forward(const Tensor& input) {                                                                       \
-      return detail::pad_spatial(#Name, input, options.padding(), kConstant, options.value());                  \
-    }                                                                                                           \
-    Name##Options options;                                                                                      \
-  };                                                                                                            \
   VESTA_MODULE(Name)
 
 VESTA_NN_PAD(ZeroPad1d, 1, kConstant);

@@ -111,8 +111,8 @@ class RNNImpl : public RecurrentModule<RNNImpl> {
   // the last layer [T, B, directions * hidden], and the last states.
   std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {});
   VESTA_FORWARD_DEFAULTS({1, AnyValue(Tensor())})
-  std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(const utils::rnn::PackedSequence& input,
-                                                                           Tensor hx = {});
+  std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
+      const utils::rnn::PackedSequence& input, Tensor hx = {});
   RNNOptions options;
 };
 VESTA_MODULE(RNN);
@@ -126,8 +126,8 @@ class LSTMImpl : public RecurrentModule<LSTMImpl> {
   void describe(std::ostream& out) const override;
   std::tuple<Tensor, States> forward(const Tensor& input, std::optional<States> hx = {});
   VESTA_FORWARD_DEFAULTS({1, AnyValue(std::optional<States>())})
-  std::tuple<utils::rnn::PackedSequence, States> forward_with_packed_input(const utils::rnn::PackedSequence& input,
-                                                                           std::optional<States> hx = {});
+  std::tuple<utils::rnn::PackedSequence, States> forward_with_packed_input(
+      const utils::rnn::PackedSequence& input, std::optional<States> hx = {});
   LSTMOptions options;
 };
 VESTA_MODULE(LSTM);
@@ -140,15 +140,16 @@ class GRUImpl : public RecurrentModule<GRUImpl> {
   void describe(std::ostream& out) const override;
   std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {});
   VESTA_FORWARD_DEFAULTS({1, AnyValue(Tensor())})
-  std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(const utils::rnn::PackedSequence& input,
-                                                                           Tensor hx = {});
+  std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(
+      const utils::rnn::PackedSequence& input, Tensor hx = {});
   GRUOptions options;
 };
 VESTA_MODULE(GRU);
 
 class RNNCellOptions {
  public:
-  RNNCellOptions(int64_t input_size, int64_t hidden_size) : input_size_(input_size), hidden_size_(hidden_size) {}
+  RNNCellOptions(int64_t input_size, int64_t hidden_size)
+      : input_size_(input_size), hidden_size_(hidden_size) {}
   VESTA_ARG(int64_t, input_size);
   VESTA_ARG(int64_t, hidden_size);
   VESTA_ARG(bool, bias) = true;
@@ -156,14 +157,16 @@ class RNNCellOptions {
 };
 class LSTMCellOptions {
  public:
-  LSTMCellOptions(int64_t input_size, int64_t hidden_size) : input_size_(input_size), hidden_size_(hidden_size) {}
+  LSTMCellOptions(int64_t input_size, int64_t hidden_size)
+      : input_size_(input_size), hidden_size_(hidden_size) {}
   VESTA_ARG(int64_t, input_size);
   VESTA_ARG(int64_t, hidden_size);
   VESTA_ARG(bool, bias) = true;
 };
 class GRUCellOptions {
  public:
-  GRUCellOptions(int64_t input_size, int64_t hidden_size) : input_size_(input_size), hidden_size_(hidden_size) {}
+  GRUCellOptions(int64_t input_size, int64_t hidden_size)
+      : input_size_(input_size), hidden_size_(hidden_size) {}
   VESTA_ARG(int64_t, input_size);
   VESTA_ARG(int64_t, hidden_size);
   VESTA_ARG(bool, bias) = true;
@@ -172,7 +175,8 @@ class GRUCellOptions {
 // One step: input [B, in] or [in], hx [B, hidden] or [hidden], zeros where undefined.
 class RNNCellImpl : public Cloneable<RNNCellImpl> {
  public:
-  RNNCellImpl(int64_t input_size, int64_t hidden_size) : RNNCellImpl(RNNCellOptions(input_size, hidden_size)) {}
+  RNNCellImpl(int64_t input_size, int64_t hidden_size)
+      : RNNCellImpl(RNNCellOptions(input_size, hidden_size)) {}
   explicit RNNCellImpl(const RNNCellOptions& options);
   void reset_parameters();
   void describe(std::ostream& out) const override;
@@ -185,7 +189,8 @@ VESTA_MODULE(RNNCell);
 class LSTMCellImpl : public Cloneable<LSTMCellImpl> {
  public:
   using States = std::tuple<Tensor, Tensor>;
-  LSTMCellImpl(int64_t input_size, int64_t hidden_size) : LSTMCellImpl(LSTMCellOptions(input_size, hidden_size)) {}
+  LSTMCellImpl(int64_t input_size, int64_t hidden_size)
+      : LSTMCellImpl(LSTMCellOptions(input_size, hidden_size)) {}
   explicit LSTMCellImpl(const LSTMCellOptions& options);
   void reset_parameters();
   void describe(std::ostream& out) const override;
@@ -197,7 +202,8 @@ class LSTMCellImpl : public Cloneable<LSTMCellImpl> {
 VESTA_MODULE(LSTMCell);
 class GRUCellImpl : public Cloneable<GRUCellImpl> {
  public:
-  GRUCellImpl(int64_t input_size, int64_t hidden_size) : GRUCellImpl(GRUCellOptions(input_size, hidden_size)) {}
+  GRUCellImpl(int64_t input_size, int64_t hidden_size)
+      : GRUCellImpl(GRUCellOptions(input_size, hidden_size)) {}
   explicit GRUCellImpl(const GRUCellOptions& options);
   void reset_parameters();
   void describe(std::ostream& out) const override;

@@ -73,8 +73,9 @@ class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl
   void reset_parameters();
   void describe(std::ostream& out) const override;
   // tgt [T, N, E], memory [S, N, E] -> [T, N, E].
-  Tensor forward(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {}, const Tensor& memory_mask = {},
-                 const Tensor& tgt_key_padding_mask = {}, const Tensor& memory_key_padding_mask = {});
+  Tensor forward(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {},
+                 const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
+                 const Tensor& memory_key_padding_mask = {});
   VESTA_FORWARD_DEFAULTS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
                          {5, AnyValue(Tensor())})
 
@@ -129,8 +130,9 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
   explicit TransformerDecoderImpl(TransformerDecoderOptions options);
   void reset_parameters();
   void describe(std::ostream& out) const override;
-  Tensor forward(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {}, const Tensor& memory_mask = {},
-                 const Tensor& tgt_key_padding_mask = {}, const Tensor& memory_key_padding_mask = {});
+  Tensor forward(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask = {},
+                 const Tensor& memory_mask = {}, const Tensor& tgt_key_padding_mask = {},
+                 const Tensor& memory_key_padding_mask = {});
   VESTA_FORWARD_DEFAULTS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
                          {5, AnyValue(Tensor())})
 
@@ -169,9 +171,10 @@ class TransformerImpl : public Cloneable<TransformerImpl> {
   void describe(std::ostream& out) const override;
   ModulePtr<Module> clone(std::optional<Device> device = std::nullopt) const override;
   // src [S, N, E], tgt [T, N, E] -> [T, N, E].
-  Tensor forward(const Tensor& src, const Tensor& tgt, const Tensor& src_mask = {}, const Tensor& tgt_mask = {},
-                 const Tensor& memory_mask = {}, const Tensor& src_key_padding_mask = {},
-                 const Tensor& tgt_key_padding_mask = {}, const Tensor& memory_key_padding_mask = {});
+  Tensor forward(const Tensor& src, const Tensor& tgt, const Tensor& src_mask = {},
+                 const Tensor& tgt_mask = {}, const Tensor& memory_mask = {},
+                 const Tensor& src_key_padding_mask = {}, const Tensor& tgt_key_padding_mask = {},
+                 const Tensor& memory_key_padding_mask = {});
   VESTA_FORWARD_DEFAULTS({2, AnyValue(Tensor())}, {3, AnyValue(Tensor())}, {4, AnyValue(Tensor())},
                          {5, AnyValue(Tensor())}, {6, AnyValue(Tensor())}, {7, AnyValue(Tensor())})
   // [size, size], -inf above the diagonal and 0 elsewhere.

@@ -56,10 +56,16 @@ class Args {
   const Value* values_;
 };
 
-// Results of a decomposition or a gradient: one tensor, several, or lists.
+// Results of a decomposition or a gradient: one tensor, several, or lists (a Tensor[] result takes as many items as the
+// others leave). An op whose one result is a number, a bool or a dtype may give it as such instead of a 0-dim tensor.
 class Results {
  public:
   Results() = default;
+  static Results number(Scalar v) {
+    Results r;
+    r.number_ = v;
+    return r;
+  }
   Results(Tensor t) { items_.push_back(std::move(t)); }           // NOLINT: implicit
   Results(std::initializer_list<Tensor> list) : items_(list) {}   // NOLINT
   Results(std::vector<Tensor> list) : items_(std::move(list)) {}  // NOLINT
@@ -68,6 +74,7 @@ class Results {
     std::apply([&](auto&... x) { (items_.push_back(std::move(x)), ...); }, t);
   }  // NOLINT
   std::vector<Tensor> items_;
+  std::optional<Scalar> number_;
 };
 
 // What one output will be. Strides empty: contiguous; otherwise as given. For a view: the sizes, strides and offset
@@ -112,7 +119,12 @@ class InferCtx : public Args {
   int dim(int i) const { return int(tensor(i).dim()); }
   DType dtype_of(int i) const { return tensor(i).dtype(); }
   // Wraps a dim index of argument tensor i: negative counts from the end, IndexError outside; 0-dim counts as 1-dim.
-  int wrap_dim(int64_t d, int ndim) const;
+  int wrap_dim(int64_t d, int ndim) const {
+    int64_t n = ndim > 1 ? ndim : 1;
+    if (d < -n || d >= n) [[unlikely]]
+      throw_dim_out_of_range(d, n);
+    return int(d < 0 ? d + n : d);
+  }
 
   // Contiguous output j.
   void out(int j, ArrayRef<SymInt> sizes, DType dtype, Device device = {});
@@ -123,6 +135,18 @@ class InferCtx : public Args {
   // Output j is a view of argument i.
   void out_view(int j, int i, ArrayRef<SymInt> sizes, ArrayRef<SymInt> strides, SymInt offset,
                 std::optional<DType> dtype = std::nullopt);
+  // Output 0 is a view of argument i with `ndim` dims, its dtype and offset; the caller fills in sizes and strides.
+  OutMeta& start_view(int i, int ndim) {
+    OutMeta& m = outs_[0];
+    const TensorImpl* t = tensor(i).impl();
+    m.defined = m.has_strides = true;
+    m.dtype = t->dtype;
+    m.device = Device::unpack(t->device);
+    m.resize(ndim);
+    m.view_of = i;
+    m.offset = SymInt::from_raw(t->offset);
+    return m;
+  }
   // Output j is absent (an undefined tensor).
   void out_none(int j);
   // A Tensor[] result: says how many outputs there are before they are described.
@@ -132,6 +156,7 @@ class InferCtx : public Args {
   std::vector<OutMeta>& list() { return list_; }
 
  private:
+  [[noreturn]] void throw_dim_out_of_range(int64_t d, int64_t n) const;
   OutMeta* outs_;
   int num_outs_;
   std::vector<OutMeta> list_;
@@ -267,9 +292,14 @@ struct Tolerance {
   double rtol = 0, atol = 0;
 };
 
+// What autocast does to the floating-point tensors of a call: nothing (the op takes what comes), the 16-bit type,
+// float32, or the widest type among them.
+enum class Autocast : uint8_t { None, Lower, Float32, Widest };
+
 struct OpDef {
   const char* schema = nullptr;  // PyTorch's grammar and argument names
-  Forms forms = NoForms;         // which other forms come from this block
+  Autocast autocast = Autocast::None;
+  Forms forms = NoForms;  // which other forms come from this block
   TypeRule types{};
   const char* promote_scalars = "";  // comma list of Scalar arguments that take part in promotion
   InferFn infer = nullptr;           // absent: pointwise broadcast, or through decompose
@@ -298,10 +328,12 @@ struct OpDef {
 class Grad : public Args {
  public:
   Grad(const Op& op, const Value* values, GradNode& node) : Args(op, values), node_(node) {}
-  Tensor dy(int j = 0) const;                // cotangent of output j; undefined means zero
-  Tensor in(int i) const;                    // a saved argument
+  // These three stay valid until the vjp returns.
+  const Tensor& dy(int j = 0) const;         // cotangent of output j; undefined means zero
+  const Tensor& in(int i) const;             // a saved argument
+  const Tensor& in_conj(int i) const;        // its conjugate; itself, without a call, where it is real
   std::vector<Tensor> in_list(int i) const;  // a saved Tensor[] argument
-  Tensor out(int j = 0) const;               // a saved output
+  const Tensor& out(int j = 0) const;        // a saved output, valid as long
   IntArrayRef sizes(int i) const;            // of tensor argument i, saved or not
   DType dtype_of(int i) const;
   IntArrayRef out_sizes(int j = 0) const;

@@ -14,6 +14,13 @@ constexpr int kNumComputeTypes = 7;
 enum ScalarClass : uint8_t { Floats = 1, Ints = 2, Bools = 4, Complexes = 8 };
 constexpr ScalarClass operator|(ScalarClass a, ScalarClass b) { return ScalarClass(int(a) | int(b)); }
 
+constexpr ScalarClass class_of(ComputeType t) {
+  return t <= ComputeType::F64   ? Floats
+         : t <= ComputeType::I64 ? Ints
+         : t == ComputeType::U8  ? Bools
+                                 : Complexes;
+}
+
 // A run-time attribute in every form a loop may want.
 struct ScalarAttr {
   double re, im;
@@ -39,7 +46,7 @@ constexpr ScalarDef operator|(const ScalarDef& a, const ScalarDef& b) {
   for (int c = 0; c < 4; ++c)
     if (b.text[c]) r.text[c] = b.text[c];
   for (int t = 0; t < kNumComputeTypes; ++t)
-    if (b.loops.loop[t]) r.loops.loop[t] = b.loops.loop[t];
+    if (b.classes & class_of(ComputeType(t))) r.loops.loop[t] = b.loops.loop[t];
   if (b.attrs[0]) r.attrs = b.attrs;
   r.classes |= b.classes;
   r.num_inputs = a.num_inputs > b.num_inputs ? a.num_inputs : b.num_inputs;

@@ -24,13 +24,22 @@ class SymInt {
   std::string str() const;
 
   friend SymInt operator+(SymInt a, SymInt b) {
-    return plain(a, b) ? SymInt(a.raw_ + b.raw_) : combine('+', a, b);
+    int64_t r;
+    if (plain(a, b) && !__builtin_add_overflow(a.raw_, b.raw_, &r)) [[likely]]
+      return SymInt(r);
+    return combine('+', a, b);
   }
   friend SymInt operator-(SymInt a, SymInt b) {
-    return plain(a, b) ? SymInt(a.raw_ - b.raw_) : combine('-', a, b);
+    int64_t r;
+    if (plain(a, b) && !__builtin_sub_overflow(a.raw_, b.raw_, &r)) [[likely]]
+      return SymInt(r);
+    return combine('-', a, b);
   }
   friend SymInt operator*(SymInt a, SymInt b) {
-    return plain(a, b) ? SymInt(a.raw_ * b.raw_) : combine('*', a, b);
+    int64_t r;
+    if (plain(a, b) && !__builtin_mul_overflow(a.raw_, b.raw_, &r)) [[likely]]
+      return SymInt(r);
+    return combine('*', a, b);
   }
   // Floor division and modulo of non-negative values.
   friend SymInt operator/(SymInt a, SymInt b) {
@@ -52,6 +61,7 @@ class SymInt {
  private:
   static constexpr int64_t kFirstSymbolic = -(int64_t(1) << 62);
   static constexpr bool plain(SymInt a, SymInt b) { return !a.is_symbolic() && !b.is_symbolic(); }
+  // Symbolic operands; plain ones only where the result overflows, which throws ValueError.
   static SymInt combine(char op, SymInt a, SymInt b);
   static bool decide(const char* op, SymInt a, SymInt b);
   int64_t pin() const;

@@ -80,6 +80,8 @@ class Tensor {
     t.retain();
     return t;
   }
+  // A slot that holds an impl, seen as a tensor: no reference is added.
+  static const Tensor& in_slot(TensorImpl* const& slot) { return reinterpret_cast<const Tensor&>(slot); }
   TensorImpl* impl() const { return impl_; }
   TensorImpl* unsafeGetTensorImpl() const { return impl_; }
   TensorImpl* release_impl() {
@@ -167,6 +169,8 @@ class Tensor {
   bool retains_grad() const;
   // Calls hook(grad) when this tensor's gradient has been computed; a defined result replaces it. The id removes it.
   unsigned register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  // A leaf's: called after backward has added to .grad, with this tensor.
+  void register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
   void remove_hook(unsigned id) const;
   GradNode* grad_fn() const;         // null for a leaf
   std::string grad_fn_name() const;  // "MulBackward" and the like; empty for a leaf

@@ -32,8 +32,9 @@ struct ViewInfo {
 struct alignas(64) TensorImpl {
   static constexpr int kInlineDims = 6;
   // Interpreters that must see a call with this tensor; the lowest set bit runs first. `call` masks these.
-  static constexpr uint32_t kVmap = 1, kAutocast = 2, kAutograd = 4, kShard = 8, kTrace = 16;
-  static constexpr uint32_t kInterpreters = 31;
+  static constexpr uint32_t kProfile = 1, kVmap = 2, kTangent = 4, kAutocast = 8, kAutograd = 16, kShard = 32,
+                            kTrace = 64;
+  static constexpr uint32_t kInterpreters = 127;
   // Cached facts.
   static constexpr uint32_t kContiguous = 1u << 8, kDense = 1u << 9, kView = 1u << 10, kConj = 1u << 11,
                             kNeg = 1u << 12, kInference = 1u << 13, kRetainsGrad = 1u << 14,

@@ -6,9 +6,11 @@
 
 #include "autograd/inplace.h"
 #include "core/call.h"
+#include "core/profile.h"
 #include "core/storage.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
+#include "vesta/warning.h"
 
 namespace vesta::autograd {
 namespace {
@@ -36,37 +38,28 @@ class Pass {
     for (Node* n : visited_) {
       n->clear_cotangents();
       n->run.store(0, std::memory_order_release);
-      release_grad_node(n);
     }
+    for (auto& e : starts_) release_edge(e);
   }
 
   std::vector<Tensor> run(const std::vector<Tensor>& roots, const std::vector<Tensor>& grad_roots) {
     find_captures();
-    std::vector<Edge> starts;
-    struct Release {
-      std::vector<Edge>& edges;
-      ~Release() {
-        for (auto& e : edges) {
-          if (e.node) release_grad_node(e.node);
-          if (e.leaf) vesta::detail::release(e.leaf);
-        }
-      }
-    } release{starts};
+    starts_.reserve(roots.size());
     for (auto& t : roots) {
-      starts.push_back(gradient_edge(t.impl()));
-      if (starts.back().node) visit(starts.back().node);
+      starts_.push_back(gradient_edge(t.impl()));
+      if (Node* n = starts_.back().node) visit(n);
     }
     if (!captures_.empty()) mark_needed();
     AutoGradMode mode(options_.create_graph);
-    for (size_t k = 0; k < starts.size(); ++k) {
-      if (starts[k].leaf)
-        expect_leaf(starts[k].leaf);
+    for (auto& e : starts_) {
+      if (e.leaf)
+        expect_leaf(e.leaf);
       else
-        ++starts[k].node->deps;
+        ++e.node->deps;
     }
-    for (size_t k = 0; k < starts.size(); ++k) deliver(starts[k], grad_roots[k]);
+    for (size_t k = 0; k < starts_.size(); ++k) deliver(starts_[k], Tensor(grad_roots[k]));
     while (!ready_.empty()) {
-      std::pop_heap(ready_.begin(), ready_.end(), later);
+      if (ready_.size() > 1) std::pop_heap(ready_.begin(), ready_.end(), later);
       Node* n = ready_.back();
       ready_.pop_back();
       execute(n);
@@ -92,13 +85,12 @@ class Pass {
     for (auto& t : options_.inputs) {
       Edge e = gradient_edge(t.impl());
       VESTA_CHECK(e.valid(), "autograd::grad: one of the inputs does not require grad");
-      if (e.node) release_grad_node(e.node);
-      if (e.leaf) vesta::detail::release(e.leaf);
+      release_edge(e);
       captures_.push_back({e, Tensor()});
     }
   }
 
-  // Claims a node for this pass; the visited list holds a reference until the pass ends.
+  // Claims a node for this pass. starts_ keeps every visited node alive: a node's edges last as long as the node.
   bool claim(Node* n) {
     uint64_t before = n->run.load(std::memory_order_acquire);
     if (before == id_) return false;
@@ -108,7 +100,6 @@ class Pass {
     n->deps = 0;
     n->needed = captures_.empty();
     visited_.push_back(n);
-    retain(static_cast<GradNode*>(n));
     return true;
   }
 
@@ -195,7 +186,7 @@ class Pass {
       add_to(slot, g);
   }
 
-  void deliver(const Edge& e, Tensor g) {
+  void deliver(const Edge& e, Tensor&& g) {
     if (e.leaf) {
       if (!captures_.empty() && !captured(e.leaf)) return;
       Leaf& leaf = leaf_of(e.leaf);
@@ -205,7 +196,7 @@ class Pass {
       add_to(e.node->cotangents()[e.output_nr], std::move(g));
       if (--e.node->deps == 0) {
         ready_.push_back(e.node);
-        std::push_heap(ready_.begin(), ready_.end(), later);
+        if (ready_.size() > 1) std::push_heap(ready_.begin(), ready_.end(), later);
       }
     }
   }
@@ -269,25 +260,61 @@ class Pass {
     for (auto& c : captures_)
       if (c.edge.node == n) c.gradient = dy[c.edge.output_nr];
     size_t count = n->edges().size();
-    gradients_.resize(count);
+    if (gradients_.size() < count) gradients_.resize(count);
     bool any = false;
     for (uint32_t j = 0; j < n->num_outputs; ++j) any |= dy[j].defined();
     if (any && n->needed) {
-      n->apply({dy, n->num_outputs}, gradients_);
+      if (special_) [[unlikely]]
+        apply_watched(n, {dy, n->num_outputs}, {gradients_.data(), count});
+      else
+        n->apply({dy, n->num_outputs}, {gradients_.data(), count});
       if (!options_.retain_graph) n->release_saved();
     }
     n->clear_cotangents();
-    std::vector<Tensor> mine;
-    mine.swap(gradients_);
-    for (size_t k = 0; k < count; ++k)
-      if (n->edges()[k].valid()) deliver(n->edges()[k], std::move(mine[k]));
-    mine.clear();
-    mine.swap(gradients_);
+    const Edge* edges = n->edges().data();
+    for (size_t k = 0; k < count; ++k) {
+      if (edges[k].valid()) deliver(edges[k], std::move(gradients_[k]));
+      gradients_[k].reset();
+    }
+  }
+
+  // For the profiler and for anomaly mode.
+  void apply_watched(Node* n, std::span<Tensor> dy, std::span<Tensor> gradients) {
+    struct Event {
+      bool open = profiler::recording();
+      ~Event() {
+        if (open && profiler::recording()) profiler::close();
+      }
+    } event;
+    if (event.open) profiler::open(n->name());
+    try {
+      n->apply(dy, gradients);
+    } catch (...) {
+      if (thread_state.anomaly)
+        warn("backward of " + n->name() + " failed; its forward call was made in " + place_of(n));
+      throw;
+    }
+    if (!thread_state.anomaly || !AnomalyMode::should_check_nan()) return;
+    NoGradGuard no_grad;
+    for (size_t k = 0; k < gradients.size(); ++k) {
+      const Tensor& g = gradients[k];
+      if (g.defined() && differentiable(g.dtype()) && !(g.impl()->bits & TensorImpl::kTrace) &&
+          isnan(g).any().item<bool>())
+        throw ValueError(n->name() + ": gradient " + std::to_string(k) +
+                         " of this backward step holds NaN; its forward call was made in " + place_of(n));
+    }
+  }
+  static std::string place_of(Node* n) {
+    std::string place = n->place();
+    return place.empty() ? "a place that was not recorded (turn anomaly mode on before the forward call)"
+                         : place;
   }
 
   const BackwardOptions& options_;
+  const bool special_ = thread_state.anomaly || profiler::recording();
   uint64_t id_;
   std::vector<Node*> visited_, stack_, ready_;
+  std::vector<Edge> starts_;  // owned
   std::vector<Capture> captures_;
   std::vector<Leaf> leaves_;
   std::vector<int> slots_;
@@ -320,7 +347,20 @@ std::vector<Tensor> run_backward(const std::vector<Tensor>& roots, const std::ve
     }
     seeds.push_back(seed);
   }
+  // Each step runs in the types of its forward call.
+  struct NoAutocast {
+    uint32_t mode = thread_state.mode;
+    NoAutocast() { thread_state.mode &= ~TensorImpl::kAutocast; }
+    ~NoAutocast() { thread_state.mode |= mode & TensorImpl::kAutocast; }
+  } no_autocast;
   return Pass(options).run(roots, seeds);
+}
+
+bool AnomalyMode::is_enabled() { return thread_state.anomaly; }
+bool AnomalyMode::should_check_nan() { return thread_state.check_nan; }
+void AnomalyMode::set_enabled(bool enabled, bool check_nan) {
+  thread_state.anomaly = enabled;
+  thread_state.check_nan = check_nan;
 }
 
 }  // namespace vesta::autograd

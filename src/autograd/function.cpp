@@ -1,6 +1,7 @@
 // Custom functions: a node whose backward is the user's.
 #include "autograd/inplace.h"
 #include "autograd/node.h"
+#include "autograd/saved_hooks.h"
 #include "core/call.h"
 #include "core/storage.h"
 #include "vesta/autograd.h"
@@ -20,6 +21,7 @@ class FunctionNode final : public VectorNode {
     uint32_t version;
     int output = -1;
     bool defined = true;
+    std::optional<Packed> packed;  // in place of the tensor, with SavedTensorHooks
   };
   std::vector<Kept> kept;
   bool released = false;
@@ -37,7 +39,10 @@ class FunctionNode final : public VectorNode {
   std::string name() const override { return label; }
   void release_saved() override {
     released = !kept.empty();
-    for (auto& k : kept) k.tensor.reset();
+    for (auto& k : kept) {
+      k.tensor.reset();
+      k.packed.reset();
+    }
   }
   void keep(const variable_list& tensors, const variable_list& outputs) {
     for (auto& t : tensors) {
@@ -50,6 +55,10 @@ class FunctionNode final : public VectorNode {
           k.output = int(j);
           k.tensor = shallow_alias(t);
         }
+      if (t.defined() && thread_state.saved_hooks) {
+        k.packed = static_cast<SavedTensorHooks*>(thread_state.saved_hooks)->pack(shallow_alias(t));
+        k.tensor.reset();
+      }
       kept.push_back(std::move(k));
     }
   }
@@ -61,6 +70,10 @@ class FunctionNode final : public VectorNode {
     for (auto& k : kept) {
       if (!k.defined) {
         list.emplace_back();
+        continue;
+      }
+      if (k.packed) {
+        list.push_back(k.packed->unpack());
         continue;
       }
       TensorImpl* t = k.tensor.impl();
@@ -113,6 +126,7 @@ variable_list run_function(std::function<variable_list(AutogradContext&)> forwar
     ~Drop() { release_grad_node(n); }
   } drop{node};
   node->label = readable(type_name);
+  if (thread_state.anomaly) node->remember_place();
   bool any = false;
   std::vector<Edge> edges;
   for (auto& t : inputs) {

@@ -98,18 +98,6 @@ class CopySlicesNode final : public VectorNode {
   uint32_t output_nr_;
 };
 
-Edge edge_of(TensorImpl* t) {
-  Edge e;
-  if (t->grad_fn) {
-    e.node = static_cast<Node*>(retain(t->grad_fn));
-    e.output_nr = t->output_nr;
-  } else if (t->bits & TensorImpl::kAutograd) {
-    t->refs.fetch_add(1, std::memory_order_relaxed);
-    e.leaf = t;
-  }
-  return e;
-}
-
 Edge copy_edge(const Edge& e) {
   Edge c = e;
   if (c.node) retain(static_cast<GradNode*>(c.node));
@@ -123,7 +111,7 @@ bool view_requires_grad(const TensorImpl* v) {
   return tracked_view(v) && (v->view.base->bits & TensorImpl::kAutograd) && v->view.base->grad_fn;
 }
 
-Edge gradient_edge(TensorImpl* t) {
+Edge view_gradient_edge(TensorImpl* t) {
   if (tracked_view(t)) refresh_view(t);
   return edge_of(t);
 }

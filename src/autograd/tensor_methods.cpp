@@ -92,6 +92,11 @@ unsigned Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const 
   x.hooks.push_back({x.next_hook_id, std::move(hook)});
   return x.next_hook_id++;
 }
+void Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
+  VESTA_CHECK(is_leaf() && requires_grad(),
+              "register_post_accumulate_grad_hook: expected a leaf that requires grad");
+  ensure_ext(get()).post_accumulate_hooks.push_back(std::move(hook));
+}
 void Tensor::remove_hook(unsigned id) const {
   TensorExt& x = ensure_ext(get());
   for (size_t k = 0; k < x.hooks.size(); ++k)

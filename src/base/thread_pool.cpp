@@ -96,8 +96,9 @@ class Pool {
   std::vector<std::thread> threads_;
   const int cores_ = prim::available_cores();
   const int ranks_ = std::max(1, config().local_world_size);
-  std::atomic<int> live_{1};  // runnable threads of all ranks on this host, as far as known
-  std::atomic<int> keep_{0};  // workers with an index above it end
+  std::atomic<int> live_{1};         // runnable threads of all ranks on this host, as far as known
+  std::atomic<int> keep_{0};         // workers with an index above it end
+  std::atomic<int> caller_cpu_{-1};  // where the last region was started
 
   alignas(64) std::atomic<uint32_t> state_{0};
   alignas(64) std::atomic<uint32_t> epoch_{0};  // changes with each region; idle workers wait on it
@@ -172,10 +173,16 @@ void Pool::work(int index, uint32_t seen) {
   char name[16];
   std::snprintf(name, sizeof name, "vesta-%d", index);
   prim::set_thread_name(name);
+  int avoided = -1;
   while (true) {
     auto changed = [&] { return epoch_.load(std::memory_order_acquire) != seen; };
     bool spun = may_spin() ? spin(kSpinNs, changed) : changed();
     if (!spun) {
+      // A sleeper is often woken on the caller's core, where it waits until the caller is done: with as many threads
+      // as cores (more cores: the kernel finds an idle one) keep away from there.
+      int cpu = caller_cpu_.load(std::memory_order_relaxed);
+      if (cpu != avoided && keep_.load(std::memory_order_relaxed) + 1 >= cores_)
+        prim::avoid_cpu(avoided = cpu);
       sleepers_.fetch_add(1, std::memory_order_seq_cst);
       while (!changed()) prim::futex_wait(epoch_, seen);
       sleepers_.fetch_sub(1, std::memory_order_relaxed);
@@ -192,6 +199,7 @@ void Pool::run(int64_t begin, int64_t end, int64_t grain, int64_t chunks,
                FunctionRef<void(int64_t, int64_t)> body) {
   const uint32_t limit = static_cast<uint32_t>(std::min<int64_t>(workers(), chunks - 1));
   job_ = {&body, begin, end, grain, chunks};
+  caller_cpu_.store(prim::current_cpu(), std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
   next_.store(0, std::memory_order_relaxed);
   state_.store(kOpen | limit << kLimitShift, std::memory_order_release);

@@ -19,7 +19,7 @@ inline uint32_t bits_of(const TensorImpl* t) {
   return bits;
 }
 
-inline uint32_t tensor_bits(const Op& op, const Value* args) {
+uint32_t tensor_bits(const Op& op, const Value* args) {
   uint32_t bits = 0;
   for (int k = 0; k < op.num_tensor_args; ++k) {
     const Value& v = args[op.tensor_args[k]];
@@ -46,12 +46,31 @@ void redispatch(const Op& op, const Value* args, Value* outs, uint32_t bits) {
   interpreters[level](op, args, outs, bits & (bits - 1));
 }
 
-void call(const Op& op, const Value* args, Value* outs) {
-  uint32_t bits =
-      (thread_state.mode | tensor_bits(op, args)) & thread_state.enabled & TensorImpl::kInterpreters;
+namespace {
+inline void run(const Op& op, const Value* args, Value* outs, uint32_t bits) {
+  bits = (thread_state.mode | bits) & thread_state.enabled & TensorImpl::kInterpreters;
   if (bits == 0) [[likely]]
     return op.eager(op, args, outs);
   redispatch(op, args, outs, bits);
+}
+// Tensors that are lists, optional, views or out= arguments.
+[[gnu::noinline]] void call_any(const Op& op, const Value* args, Value* outs) {
+  run(op, args, outs, tensor_bits(op, args));
+}
+}  // namespace
+
+void call(const Op& op, const Value* args, Value* outs) {
+  if (!op.leading_tensors) [[unlikely]]
+    return call_any(op, args, outs);
+  uint32_t bits = 0;
+  for (const Value *v = args, *end = args + op.leading_tensors; v != end; ++v) {
+    if (v->kind != ValueKind::Tensor) [[unlikely]]
+      return call_any(op, args, outs);
+    bits |= v->tensor->bits;
+  }
+  if (bits & TensorImpl::kView) [[unlikely]]
+    return call_any(op, args, outs);
+  run(op, args, outs, bits);
 }
 
 void call(OpId id, const Value* args, Value* outs) { call(op_of(id), args, outs); }

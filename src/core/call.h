@@ -1,7 +1,7 @@
 #pragma once
 // The one funnel. Every op call goes through `call`: from C++, by name, from the C ABI, from backward and from graphs.
 // Order of interpreters, outermost first, each skipped by a bit test:
-//   [vmap levels] -> autocast -> autograd -> sharding -> { tracer | eager }
+//   profiler -> [vmap levels] -> forward tangents -> autocast -> autograd -> sharding -> { tracer | eager }
 #include "core/registry.h"
 #include "core/thread_state.h"
 #include "vesta/tensor.h"
@@ -19,11 +19,11 @@ void call(const Op& op, const Value* args, Value* outs);
 // Continues below an interpreter with the bits it was given.
 void redispatch(const Op& op, const Value* args, Value* outs, uint32_t bits);
 
-// Clears an interpreter's bit, and those of all outer ones, while its own work runs.
+// Clears an interpreter's bit, and those of all outer ones but the profiler's, while its own work runs.
 class InterpreterGuard {
  public:
   explicit InterpreterGuard(uint32_t bit) : enabled_(thread_state.enabled) {
-    thread_state.enabled = enabled_ & ~(bit | (bit - 1));
+    thread_state.enabled = enabled_ & ~(bit | ((bit - 1) & ~TensorImpl::kProfile));
   }
   ~InterpreterGuard() { thread_state.enabled = enabled_; }
   InterpreterGuard(const InterpreterGuard&) = delete;

@@ -17,11 +17,8 @@ int Args::index_of(const char* arg_name) const {
   return i;
 }
 
-int InferCtx::wrap_dim(int64_t d, int ndim) const {
-  int64_t n = std::max(ndim, 1);
-  VESTA_CHECK_AS(IndexError, d >= -n && d < n, name(), ": expected a dim in [", -n, ", ", n - 1, "], got ",
-                 d);
-  return int(d < 0 ? d + n : d);
+void InferCtx::throw_dim_out_of_range(int64_t d, int64_t n) const {
+  throw IndexError(detail::message(name(), ": expected a dim in [", -n, ", ", n - 1, "], got ", d));
 }
 
 void InferCtx::set_count(int n) {

@@ -2,7 +2,6 @@
 #include "core/registry.h"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -24,9 +23,6 @@ Registry& registry() {
   static auto* r = new Registry;
   return *r;
 }
-// By id, for op_of. Published when init() is done; register_ops must not run while other threads call ops.
-std::atomic<const Op* const*> op_table{nullptr};
-
 constexpr const char* kGeneratedSchemas[] = {
 #include "gen/op_schemas.inc"
 };
@@ -62,7 +58,8 @@ uint16_t direct_types(const Op& op) {
                  {DType::Float64, ComputeType::F64},    {DType::Complex64, ComputeType::C64},
                  {DType::Complex128, ComputeType::C128}};
   const TypeRule& rule = op.def->types;
-  if (op.num_outs != 1 || rule.result == ResultType::Integer || op.num_tensor_args > 4) return 0;
+  if (op.num_outs != 1 || !op.leading_tensors || rule.result == ResultType::Integer || op.num_tensor_args > 4)
+    return 0;
   uint16_t mask = 0;
   for (auto& d : kDirect) {
     bool fits = op.loops[int(d.loop)] && rule.accepts(d.dtype) &&
@@ -88,7 +85,12 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
     auto& a = schema.args[size_t(i)];
     op.mutates |= a.mutated;
     op.returns_view |= a.aliases;
-    if (a.type != ArgType::Tensor) continue;
+    bool pointer = a.list || a.type == ArgType::String || a.type == ArgType::Scalar;
+    if (a.type != ArgType::Tensor) {
+      op.attr_mask |= 1u << i;
+      if (pointer) op.pointer_args |= 1u << i;
+      continue;
+    }
     if (form == OpForm::Out && a.mutated && a.keyword_only) {
       if (op.out_arg < 0) op.out_arg = int8_t(i);
       continue;
@@ -100,6 +102,12 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
   }
   for (size_t j = 0; j < schema.results.size(); ++j)
     if (schema.results[j].list) op.list_result = int8_t(j);
+  if (op.num_tensor_args && !op.has_tensor_lists && op.out_arg < 0 &&
+      op.tensor_args[op.num_tensor_args - 1] == op.num_tensor_args - 1)
+    op.leading_tensors = op.num_tensor_args;
+  op.bool_result = def.types.result == ResultType::Bool;
+  op.records_simply = op.leading_tensors && form == OpForm::Functional && def.vjp &&
+                      !def.non_differentiable && !op.mutates && op.num_outs == 1 && op.list_result < 0;
   for (auto& name : split_names(def.scalar.attrs)) {
     VESTA_CHECK(op.num_attrs < Op::kMaxAttrs, op.name, ": too many attributes");
     op.attr_args[op.num_attrs++] = uint8_t(arg_index(op, name));
@@ -215,7 +223,7 @@ void check_arguments(const Op& op, const Value* args) {
 
 void set_registry_hooks(const RegistryHooks& hooks) { registry().hooks = hooks; }
 
-void publish_ops() { op_table.store(registry().ops.data(), std::memory_order_release); }
+void publish_ops() { detail::op_table.store(registry().ops.data(), std::memory_order_release); }
 
 void register_ops(const OpFamily& family) { add_family(family); }
 void register_ops(std::span<const OpDef> ops) {
@@ -224,13 +232,10 @@ void register_ops(std::span<const OpDef> ops) {
   publish_ops();
 }
 
-const Op& op_of(OpId id) {
-  const Op* const* table = op_table.load(std::memory_order_acquire);
-  if (!table) [[unlikely]] {
-    init();
-    table = op_table.load(std::memory_order_acquire);
-  }
-  return *table[int(id)];
+constinit std::atomic<const Op* const*> detail::op_table{nullptr};
+const Op& detail::op_of_first_call(OpId id) {
+  init();
+  return *op_table.load(std::memory_order_acquire)[int(id)];
 }
 const Op* find_op(std::string_view name) {
   init();

@@ -1,6 +1,7 @@
 // Allocation, aliasing and release of TensorImpl and Storage.
 #include "core/storage.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -24,10 +25,17 @@ struct ExternalOwner {
 };
 
 void init_impl(TensorImpl* impl) {
-  // Everything up to the dims; refs = 1 by a plain store, nobody else knows the block yet.
-  std::memset(static_cast<void*>(impl), 0, offsetof(TensorImpl, inline_sizes));
+  // Everything up to the dims but data and storage, by assignments: gcc calls memset where it is told to clear. Nobody
+  // else knows the block yet, so refs is a plain store.
   impl->refs.store(1, std::memory_order_relaxed);
-  if (thread_state.inference_mode) impl->bits = TensorImpl::kInference;
+  impl->dtype = DType(0);
+  impl->device = impl->ndim = impl->size_class = 0;
+  impl->bits = thread_state.inference_mode ? TensorImpl::kInference : 0;
+  impl->output_nr = 0;
+  impl->numel = 0;
+  impl->grad_fn = nullptr;
+  impl->ext = nullptr;
+  impl->offset = 0;
 }
 
 TensorImpl* impl_of(Storage* storage) {
@@ -43,6 +51,8 @@ size_t embedded_block_bytes(const Storage* s) { return sizeof(TensorImpl) + s->b
 TensorImpl* new_bare_tensor() {
   auto* impl = static_cast<TensorImpl*>(cpu::allocate(sizeof(TensorImpl)));
   init_impl(impl);
+  impl->data = nullptr;
+  impl->storage = nullptr;
   return impl;
 }
 
@@ -124,6 +134,11 @@ void release_storage(Storage* s) {
 }
 
 void detail::destroy(TensorImpl* impl) {
+  // A small tensor that nothing else knows of.
+  if ((impl->bits & (TensorImpl::kEmbedded | TensorImpl::kView)) == TensorImpl::kEmbedded && !impl->grad_fn &&
+      !impl->ext && impl->storage == &impl->own && impl->ndim <= TensorImpl::kInlineDims &&
+      impl->own.refs.load(std::memory_order_acquire) == 1)
+    return free_impl_block(impl, embedded_block_bytes(&impl->own));
   if (impl->grad_fn) release_grad_node(impl->grad_fn);
   if (impl->ext) release_ext(impl->ext);
   if (impl->ndim > TensorImpl::kInlineDims)
@@ -168,9 +183,14 @@ void contiguous_strides(const int64_t* sizes, int ndim, int64_t* strides) {
 }
 
 void set_contiguous(TensorImpl* impl, const int64_t* sizes, int ndim) {
-  set_ndim(impl, ndim);
-  int64_t* own = impl->sizes_data();
-  int64_t* strides = impl->strides_data();
+  int64_t *own = impl->inline_sizes, *strides = impl->inline_strides;
+  if (std::max<int>(ndim, impl->ndim) <= TensorImpl::kInlineDims) [[likely]] {
+    impl->ndim = uint8_t(ndim);
+  } else {
+    set_ndim(impl, ndim);
+    own = impl->sizes_data();
+    strides = impl->strides_data();
+  }
   int64_t step = 1, numel = 1;
   for (int d = ndim - 1; d >= 0; --d) {
     own[d] = sizes[d];

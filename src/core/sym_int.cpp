@@ -1,6 +1,7 @@
 // Symbolic sizes: interned expressions with the traced example's value of each, and the guards that comparisons leave.
 #include "vesta/sym_int.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -36,9 +37,15 @@ struct Arena {
     }
     return SymInt::from_raw(it->second);
   }
+  bool holds(int64_t raw) {
+    std::lock_guard lock(mutex);
+    return size_t(raw - kBase) < exprs.size();
+  }
   Expr get(int64_t raw) {
     std::lock_guard lock(mutex);
-    return exprs[size_t(raw - kBase)];
+    size_t index = size_t(raw - kBase);
+    VESTA_CHECK_AS(ValueError, index < exprs.size(), "a size or index of ", raw, " is out of range");
+    return exprs[index];
   }
 };
 Arena& arena() {
@@ -67,7 +74,14 @@ int64_t fold(char op, int64_t a, int64_t b) {
 
 thread_local ShapeEnv* current_env = nullptr;
 
+// Outside a trace nothing is symbolic: such numbers came from the caller.
+void expect_trace(SymInt a, SymInt b) {
+  if (current_env) return;
+  throw ValueError("a size or index of " + std::to_string(std::min(a.raw(), b.raw())) + " is out of range");
+}
+
 SymInt make(char op, SymInt a, SymInt b) {
+  expect_trace(a, b);
   if ((op == '+' || op == '-') && !b.is_symbolic() && b.raw() == 0) return a;
   if (op == '*' && !a.is_symbolic() && a.raw() == 1) return b;
   if ((op == '*' || op == '/') && !b.is_symbolic() && b.raw() == 1) return a;
@@ -81,6 +95,8 @@ SymInt make(char op, SymInt a, SymInt b) {
 }  // namespace
 
 SymInt SymInt::combine(char op, SymInt a, SymInt b) {
+  if (!a.is_symbolic() && !b.is_symbolic())
+    throw ValueError("sizes overflow: " + a.str() + " " + op + " " + b.str());
   // Comparisons inside make would recurse into guards: it only compares raw values.
   if (op == '+' && !a.is_symbolic() && a.raw() == 0) return b;
   return make(op, a, b);
@@ -88,6 +104,7 @@ SymInt SymInt::combine(char op, SymInt a, SymInt b) {
 
 bool SymInt::decide(const char* op, SymInt a, SymInt b) {
   if (a.raw() == b.raw()) return op[0] == '=';
+  expect_trace(a, b);
   bool result = op[0] == '=' ? a.hint() == b.hint() : a.hint() < b.hint();
   // A size of a dynamic dim is at least 2 by contract (0 and 1 are specialised), so comparing it with 0 or 1 is free.
   auto at_least_two = [](SymInt s) { return s.is_symbolic() && arena().get(s.raw()).op == 's'; };
@@ -104,6 +121,7 @@ bool SymInt::decide(const char* op, SymInt a, SymInt b) {
 }
 
 int64_t SymInt::pin() const {
+  expect_trace(*this, 0);
   if (current_env) current_env->add_guard(str() + " == " + std::to_string(hint()));
   return hint();
 }
@@ -111,7 +129,7 @@ int64_t SymInt::pin() const {
 int64_t SymInt::hint() const { return is_symbolic() ? arena().get(raw_).hint : raw_; }
 
 std::string SymInt::str() const {
-  if (!is_symbolic()) return std::to_string(raw_);
+  if (!is_symbolic() || !arena().holds(raw_)) return std::to_string(raw_);
   Expr e = arena().get(raw_);
   std::string a = SymInt::from_raw(e.a).str(), b = SymInt::from_raw(e.b).str();
   switch (e.op) {

@@ -33,6 +33,7 @@ struct TensorExt {
   std::atomic<uint32_t> refs{1};
   bool retains_grad = false;  // a non-leaf whose .grad backward writes
   Tensor grad;
+  Tensor tangent;                 // of forward mode, while a level is open
   std::vector<TensorHook> hooks;  // of a leaf, or of this output of grad_fn
   std::vector<std::function<void(const Tensor&)>>
       post_accumulate_hooks;  // of a leaf, after .grad was written

@@ -14,6 +14,14 @@ struct ThreadState {
   bool inference_mode = false;
   uint64_t sequence = 0;  // of the next autograd node
   void* tracer = nullptr;
+  DType autocast_dtype = DType::BFloat16;
+  bool autocast_cache = true;
+  bool check_nan = true;        // what anomaly mode does with NaN
+  bool anomaly = false;         // nodes remember where they were recorded, gradients are checked for NaN
+  uint32_t autocast_depth = 0;  // scopes that are open
+  void* saved_hooks = nullptr;  // the innermost autograd::SavedTensorHooks
+  uint32_t tangent_level = 0;   // forward-mode levels that are open
+  void* profile = nullptr;      // what a profiler::Recorder gathers
   const char* running_op = "";  // for error messages
 };
 

@@ -63,6 +63,13 @@ TensorExample Stack<TensorExample>::apply_batch(std::vector<TensorExample> batch
 }
 
 template <class Target>
+Tensor Normalize<Target>::by_channel(ArrayRef<double> values) {
+  VESTA_CHECK(values.size() > 0, "Normalize: expected at least one number");
+  Tensor out = vesta::empty({int64_t(values.size()), 1, 1}, TensorOptions(kFloat32));
+  for (size_t i = 0; i < values.size(); ++i) out.data_ptr<float>()[i] = float(values[i]);
+  return out;
+}
+template <class Target>
 Tensor Normalize<Target>::normalized(const Tensor& x, const Tensor& mean, const Tensor& stddev) {
   return (x - mean) / stddev;
 }

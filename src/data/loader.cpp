@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "vesta/data.h"
+#include "vesta/ops.h"
 
 namespace vesta::data {
 
@@ -52,6 +53,33 @@ struct Result {
 };
 
 }  // namespace
+
+uint64_t loader_seed(const DataLoaderOptions& options) {
+  if (options.seed()) return *options.seed();
+  Generator generator = default_generator();
+  return mix(generator.current_seed(), generator.take_calls());
+}
+
+OrderedDict<std::string, Tensor> to_state_dict(const DataLoaderState& state) {
+  OrderedDict<std::string, Tensor> dict("loader state");
+  const auto put = [&](const char* name, uint64_t value) {
+    dict.insert(name, vesta::full({}, int64_t(value), TensorOptions(kInt64)));
+  };
+  put("seed", state.seed);
+  put("epoch", state.epoch);
+  put("position", state.position);
+  return dict;
+}
+
+DataLoaderState from_state_dict(const OrderedDict<std::string, Tensor>& dict) {
+  const auto get = [&](const char* name) {
+    const Tensor* value = dict.find(name);
+    VESTA_CHECK(value && value->defined() && value->numel() == 1 && value->dtype() == kInt64,
+                "DataLoader::load_state_dict: expected one int64 in '", name, "'");
+    return uint64_t(value->item<int64_t>());
+  };
+  return {get("seed"), get("epoch"), get("position")};
+}
 
 struct LoaderEngine::Impl {
   DataLoaderOptions options;
@@ -196,12 +224,7 @@ LoaderEngine::LoaderEngine(const DataLoaderOptions& options, std::unique_ptr<sam
   impl_->sampler = std::move(sampler);
   impl_->produce = std::move(produce);
   impl_->max_jobs = options.max_jobs().value_or(2 * options.workers());
-  if (options.seed()) {
-    impl_->seed = *options.seed();
-  } else {
-    Generator generator = default_generator();
-    impl_->seed = mix(generator.current_seed(), generator.take_calls());
-  }
+  impl_->seed = loader_seed(options);
   try {
     for (size_t i = 0; i < options.workers(); ++i)
       impl_->threads.emplace_back([impl = impl_.get(), i] { impl->work(i); });

@@ -32,17 +32,18 @@ namespace detail {
 using vesta::detail::message;
 
 void wrong_value_type(const std::type_info& expected, const std::type_info& actual) {
-  throw TypeError(
-      message("expected a value of type ", type_name(expected), ", but its actual type is ", type_name(actual)));
+  throw TypeError(message("expected a value of type ", type_name(expected), ", but its actual type is ",
+                          type_name(actual)));
 }
 void wrong_argument_type(const Module& module, size_t i, const std::type_info& expected,
                          const std::type_info& actual) {
-  throw TypeError(message(module.name(), "::forward: expected argument #", i, " of type ", type_name(expected),
-                          ", got ", type_name(actual)));
+  throw TypeError(message(module.name(), "::forward: expected argument #", i, " of type ",
+                          type_name(expected), ", got ", type_name(actual)));
 }
 void wrong_argument_count(const Module& module, size_t least, size_t most, size_t actual) {
   throw TypeError(message(module.name(), "::forward: expected ", least,
-                          least == most ? std::string() : " to " + std::to_string(most), " arguments, got ", actual));
+                          least == most ? std::string() : " to " + std::to_string(most), " arguments, got ",
+                          actual));
 }
 
 }  // namespace detail

@@ -26,8 +26,8 @@ Tensor additive(const char* what, const Tensor& mask, DType dtype) {
     return vesta::zeros(mask.sizes(), TensorOptions(dtype))
         .masked_fill(mask.to(kBool), -std::numeric_limits<double>::infinity());
   }
-  VESTA_CHECK_AS(TypeError, mask.is_floating_point(), kName, ": expected ", what, " of bool or floating dtype, got ",
-                 dtype_name(mask.dtype()));
+  VESTA_CHECK_AS(TypeError, mask.is_floating_point(), kName, ": expected ", what,
+                 " of bool or floating dtype, got ", dtype_name(mask.dtype()));
   return mask.to(dtype);
 }
 
@@ -43,8 +43,8 @@ Projected project(const Tensor& query, const Tensor& key, const Tensor& value,
     return bias.defined() ? bias.narrow(0, first * width, count * width) : Tensor();
   };
   if (o.use_separate_proj_weight()) {
-    VESTA_CHECK(o.q_proj_weight().defined() && o.k_proj_weight().defined() && o.v_proj_weight().defined(), kName,
-                ": use_separate_proj_weight needs q_proj_weight, k_proj_weight and v_proj_weight");
+    VESTA_CHECK(o.q_proj_weight().defined() && o.k_proj_weight().defined() && o.v_proj_weight().defined(),
+                kName, ": use_separate_proj_weight needs q_proj_weight, k_proj_weight and v_proj_weight");
     return {vesta::linear(query, o.q_proj_weight(), bias_part(0, 1)),
             vesta::linear(key, o.k_proj_weight(), bias_part(1, 1)),
             vesta::linear(value, o.v_proj_weight(), bias_part(2, 1))};
@@ -75,10 +75,12 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query_in, 
                                                         const Tensor& value_in,
                                                         const MultiheadAttentionForwardFuncOptions& o) {
   const bool batched = query_in.dim() == 3;
-  VESTA_CHECK((batched || query_in.dim() == 2) && key_in.dim() == query_in.dim() && value_in.dim() == query_in.dim(),
-              kName, ": expected query, key and value of 3 dims, or of 2, got ", query_in.dim(), ", ", key_in.dim(),
-              " and ", value_in.dim());
-  Tensor query = query_in, key = key_in, value = value_in, key_mask = o.key_padding_mask(), mask = o.attn_mask();
+  VESTA_CHECK(
+      (batched || query_in.dim() == 2) && key_in.dim() == query_in.dim() && value_in.dim() == query_in.dim(),
+      kName, ": expected query, key and value of 3 dims, or of 2, got ", query_in.dim(), ", ", key_in.dim(),
+      " and ", value_in.dim());
+  Tensor query = query_in, key = key_in, value = value_in, key_mask = o.key_padding_mask(),
+         mask = o.attn_mask();
   if (!batched) {
     query = query_in.unsqueeze(1);
     key = key_in.is_same(query_in) ? query : key_in.unsqueeze(1);
@@ -89,11 +91,11 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query_in, 
   int64_t keys = key.size(0);
   VESTA_CHECK(width == o.embed_dim_to_check(), kName, ": expected queries of width ", o.embed_dim_to_check(),
               ", got ", width);
-  VESTA_CHECK(heads > 0 && width % heads == 0, kName, ": expected num_heads to divide the width, got ", heads, " and ",
-              width);
+  VESTA_CHECK(heads > 0 && width % heads == 0, kName, ": expected num_heads to divide the width, got ", heads,
+              " and ", width);
   VESTA_CHECK(key.size(0) == value.size(0) && key.size(1) == batch && value.size(1) == batch, kName,
-              ": expected keys and values for the same steps and the batch of ", batch, ", got ", shape_text(key),
-              " and ", shape_text(value));
+              ": expected keys and values for the same steps and the batch of ", batch, ", got ",
+              shape_text(key), " and ", shape_text(value));
   const int64_t head_width = width / heads;
   auto [q, k, v] = project(query, key, value, o);
   mask = additive("attn_mask", mask, q.dtype());
@@ -105,13 +107,14 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query_in, 
   };
   if (mask.defined()) {
     if (mask.dim() == 2) {
-      VESTA_CHECK(mask.size(0) == length && mask.size(1) == keys, kName, ": expected attn_mask of shape [", length,
-                  ", ", keys, "], got ", shape_text(mask));
+      VESTA_CHECK(mask.size(0) == length && mask.size(1) == keys, kName, ": expected attn_mask of shape [",
+                  length, ", ", keys, "], got ", shape_text(mask));
       mask = mask.unsqueeze(0);
     } else {
-      VESTA_CHECK(mask.dim() == 3 && mask.size(0) == batch * heads && mask.size(1) == length && mask.size(2) == keys,
-                  kName, ": expected attn_mask of shape [", batch * heads, ", ", length, ", ", keys, "], got ",
-                  shape_text(mask));
+      VESTA_CHECK(
+          mask.dim() == 3 && mask.size(0) == batch * heads && mask.size(1) == length && mask.size(2) == keys,
+          kName, ": expected attn_mask of shape [", batch * heads, ", ", length, ", ", keys, "], got ",
+          shape_text(mask));
     }
   }
   if (key_mask.defined())
@@ -130,8 +133,8 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query_in, 
     return t.reshape({t.size(0), batch * heads, head_width}).transpose(0, 1);
   };
   const auto fixed = [&](const char* name, const Tensor& t) {
-    VESTA_CHECK(t.dim() == 3 && t.size(0) == batch * heads && t.size(2) == head_width, kName, ": expected ", name,
-                " of shape [", batch * heads, ", keys, ", head_width, "], got ", shape_text(t));
+    VESTA_CHECK(t.dim() == 3 && t.size(0) == batch * heads && t.size(2) == head_width, kName, ": expected ",
+                name, " of shape [", batch * heads, ", keys, ", head_width, "], got ", shape_text(t));
     return t;
   };
   q = by_head(q);
@@ -168,7 +171,8 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query_in, 
     out = vesta::scaled_dot_product_attention(four(q), four(k), four(v), bias, dropout)
               .reshape({batch * heads, length, head_width});
   }
-  out = vesta::linear(out.transpose(0, 1).reshape({length, batch, width}), o.out_proj_weight(), o.out_proj_bias());
+  out = vesta::linear(out.transpose(0, 1).reshape({length, batch, width}), o.out_proj_weight(),
+                      o.out_proj_bias());
   if (weights.defined()) {
     weights = weights.reshape({batch, heads, length, keys});
     if (o.average_attn_weights()) weights = weights.mean({1});
@@ -185,9 +189,10 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query_in, 
 MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& o) : options(o) {
   const int64_t width = o.embed_dim();
   VESTA_CHECK(width > 0 && o.num_heads() > 0 && width % o.num_heads() == 0,
-              "MultiheadAttention: expected num_heads to divide embed_dim, got ", o.num_heads(), " and ", width);
-  VESTA_CHECK(o.dropout() >= 0 && o.dropout() <= 1, "MultiheadAttention: expected a dropout between 0 and 1, got ",
-              o.dropout());
+              "MultiheadAttention: expected num_heads to divide embed_dim, got ", o.num_heads(), " and ",
+              width);
+  VESTA_CHECK(o.dropout() >= 0 && o.dropout() <= 1,
+              "MultiheadAttention: expected a dropout between 0 and 1, got ", o.dropout());
   const bool same = o.kdim() == width && o.vdim() == width;
   const auto weight = [&](const char* name, bool used, std::vector<int64_t> shape) {
     return register_parameter(name, used ? vesta::empty(shape) : Tensor(), used);
@@ -216,9 +221,11 @@ void MultiheadAttentionImpl::reset_parameters() {
   }
 }
 
-std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key, const Tensor& value,
+std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key,
+                                                           const Tensor& value,
                                                            const Tensor& key_padding_mask, bool need_weights,
-                                                           const Tensor& attn_mask, bool average_attn_weights) {
+                                                           const Tensor& attn_mask,
+                                                           bool average_attn_weights) {
   const bool swap = options.batch_first() && query.dim() == 3;
   // Equal inputs stay equal objects: they share one projection.
   const Tensor q = swap ? query.transpose(0, 1) : query;
@@ -226,9 +233,9 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
   const Tensor v = value.is_same(key) ? k : swap && value.dim() == 3 ? value.transpose(0, 1) : value;
   auto [out, weights] = functional::multi_head_attention_forward(
       q, k, v,
-      MultiheadAttentionForwardFuncOptions(options.embed_dim(), options.num_heads(), in_proj_weight, in_proj_bias,
-                                           bias_k, bias_v, options.add_zero_attn(), options.dropout(),
-                                           out_proj->weight, out_proj->bias)
+      MultiheadAttentionForwardFuncOptions(options.embed_dim(), options.num_heads(), in_proj_weight,
+                                           in_proj_bias, bias_k, bias_v, options.add_zero_attn(),
+                                           options.dropout(), out_proj->weight, out_proj->bias)
           .training(is_training())
           .key_padding_mask(key_padding_mask)
           .need_weights(need_weights)
@@ -242,8 +249,9 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
 }
 
 void MultiheadAttentionImpl::describe(std::ostream& out) const {
-  out << "vesta::nn::MultiheadAttention(embed_dim=" << options.embed_dim() << ", num_heads=" << options.num_heads()
-      << ", dropout=" << options.dropout() << ", bias=" << (options.bias() ? "true" : "false") << ")";
+  out << "vesta::nn::MultiheadAttention(embed_dim=" << options.embed_dim()
+      << ", num_heads=" << options.num_heads() << ", dropout=" << options.dropout()
+      << ", bias=" << (options.bias() ? "true" : "false") << ")";
 }
 
 }  // namespace vesta::nn

@@ -43,13 +43,13 @@ void Module::forget_registrations() {
 
 void Module::require_type(const std::type_info& type) const {
   if (typeid(*this) == type) return;
-  throw NotImplementedError(vesta::detail::message("clone: ", name(),
-                                                   " inherits clone() from its base and would lose its own part"));
+  throw NotImplementedError(vesta::detail::message(
+      "clone: ", name(), " inherits clone() from its base and would lose its own part"));
 }
 
 ModulePtr<Module> Module::clone(std::optional<Device>) const {
-  throw NotImplementedError(vesta::detail::message(
-      "clone: ", name(), " does not derive from nn::Cloneable<", name(), ">, which knows how to make another"));
+  throw NotImplementedError(vesta::detail::message("clone: ", name(), " does not derive from nn::Cloneable<",
+                                                   name(), ">, which knows how to make another"));
 }
 
 void Module::adopt_structure_of(const Module& source, std::optional<Device>) {
@@ -90,7 +90,8 @@ void Module::copy_state_of(const Module& source, std::optional<Device> device, c
   name_ = source.name_;
   adopt_structure_of(source, device);
   for (auto& item : parameters_) copy_tensor(source.parameters_[item.key()], *item, named(item.key()));
-  for (auto& item : buffers_) copy_tensor(source.buffers_[item.key()].tensor, item->tensor, named(item.key()));
+  for (auto& item : buffers_)
+    copy_tensor(source.buffers_[item.key()].tensor, item->tensor, named(item.key()));
   for (auto& item : children_) {
     const Module& child = *source.children_[item.key()];
     if (done.pair(&child, item->get(), named(item.key())))

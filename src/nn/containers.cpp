@@ -92,8 +92,8 @@ void ModuleListImpl::extend(const ModuleListImpl& other) {
   for (const auto& module : added) push_back(module);
 }
 void ModuleListImpl::insert(size_t i, ModulePtr<Module> module) {
-  VESTA_CHECK_AS(IndexError, i <= items_.size(), "ModuleList: cannot insert at ", i, " in a list of ", items_.size(),
-                 " modules");
+  VESTA_CHECK_AS(IndexError, i <= items_.size(), "ModuleList: cannot insert at ", i, " in a list of ",
+                 items_.size(), " modules");
   std::vector<ModulePtr<Module>> tail(items_.begin() + std::ptrdiff_t(i), items_.end());
   for (size_t k = i; k < items_.size(); ++k) unregister_module(std::to_string(k));
   items_.resize(i);
@@ -158,7 +158,8 @@ void ParameterListImpl::extend(const std::vector<Tensor>& parameters) {
 }
 void ParameterListImpl::extend(const ParameterListImpl& other) { extend(other.own_parameters().values()); }
 Tensor& ParameterListImpl::at(size_t i) {
-  VESTA_CHECK_AS(IndexError, i < size(), "ParameterList: index ", i, " is outside of its ", size(), " parameters");
+  VESTA_CHECK_AS(IndexError, i < size(), "ParameterList: index ", i, " is outside of its ", size(),
+                 " parameters");
   return own_parameters()[std::to_string(i)];
 }
 size_t ParameterListImpl::size() const { return own_parameters().size(); }

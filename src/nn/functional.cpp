@@ -1,9 +1,24 @@
 // nn::functional: layers, softmax and losses over classes. Each unpacks options and calls the operator.
 #include "vesta/functional.h"
 
+#include "vesta/autograd.h"
 #include "vesta/ops.h"
 
 namespace vesta::nn::functional {
+namespace {
+
+// Outside of autograd, as PyTorch: the weight is changed like by a step of an optimiser.
+void limit_rows(Tensor weight, const Tensor& indices, double max_norm, double norm_type) {
+  VESTA_CHECK(weight.dim() == 2, "embedding: expected a 2-D weight, got ", weight.dim(), " dims");
+  const NoGradGuard no_grad;
+  // Each row once: equal indices would write the same row twice.
+  const Tensor used = std::get<0>(_unique2(indices.reshape({-1}).to(kInt64)));
+  const Tensor rows = weight.index_select(0, used);
+  const Tensor norm = linalg_vector_norm(rows, norm_type, {1}, true);
+  weight.index_copy_(0, used, rows * where(norm > max_norm, max_norm / (norm + 1e-7), ones_like(norm)));
+}
+
+}  // namespace
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   return vesta::linear(input, weight, bias);
@@ -18,6 +33,7 @@ Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncO
                    " is outside the table of ", rows, " rows");
     if (padding < 0) padding += rows;
   }
+  if (options.max_norm()) limit_rows(weight, input, *options.max_norm(), options.norm_type());
   return vesta::embedding(weight, input, padding, options.scale_grad_by_freq());
 }
 Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options) {

@@ -11,7 +11,8 @@ void check_probability(const char* function, double p) {
 }
 
 // What is zeroed has the input's first two dims, or `batched` says that a batch dim must be put in front.
-Tensor channel_dropout(const char* function, Tensor input, const DropoutNdFuncOptions& options, bool batched) {
+Tensor channel_dropout(const char* function, Tensor input, const DropoutNdFuncOptions& options,
+                       bool batched) {
   check_probability(function, options.p());
   VESTA_CHECK(input.dim() >= 2, function, ": expected at least 2 dims, got ", input.dim());
   if (!options.training() || options.p() == 0) return input;
@@ -82,7 +83,8 @@ Tensor local_response_norm(const Tensor& input, const LocalResponseNormFuncOptio
 }
 
 Tensor normalize(const Tensor& input, const NormalizeFuncOptions& options) {
-  const Tensor norm = vesta::linalg_vector_norm(input, options.p(), {options.dim()}, true).clamp_min(options.eps());
+  const Tensor norm =
+      vesta::linalg_vector_norm(input, options.p(), {options.dim()}, true).clamp_min(options.eps());
   if (options.out() && options.out()->defined()) {
     Tensor out = *options.out();
     VESTA_CHECK(out.sizes() == input.sizes(), "normalize: out does not have the input's shape");

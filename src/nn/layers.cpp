@@ -28,7 +28,8 @@ BilinearImpl::BilinearImpl(const BilinearOptions& o) : options(o) {
               options.in2_features(), " and ", options.out_features());
   weight = register_parameter(
       "weight", vesta::empty({options.out_features(), options.in1_features(), options.in2_features()}));
-  bias = register_parameter("bias", options.bias() ? vesta::empty({options.out_features()}) : Tensor(), options.bias());
+  bias = register_parameter("bias", options.bias() ? vesta::empty({options.out_features()}) : Tensor(),
+                            options.bias());
   reset_parameters();
 }
 void BilinearImpl::reset_parameters() {
@@ -40,8 +41,9 @@ Tensor BilinearImpl::forward(const Tensor& input1, const Tensor& input2) {
   return functional::bilinear(input1, input2, weight, bias);
 }
 void BilinearImpl::describe(std::ostream& out) const {
-  out << "vesta::nn::Bilinear(in1_features=" << options.in1_features() << ", in2_features=" << options.in2_features()
-      << ", out_features=" << options.out_features() << ", bias=" << text(options.bias()) << ")";
+  out << "vesta::nn::Bilinear(in1_features=" << options.in1_features()
+      << ", in2_features=" << options.in2_features() << ", out_features=" << options.out_features()
+      << ", bias=" << text(options.bias()) << ")";
 }
 
 Tensor UnflattenImpl::forward(const Tensor& input) { return input.unflatten(options.dim(), options.sizes()); }
@@ -51,18 +53,17 @@ void UnflattenImpl::describe(std::ostream& out) const {
   out << "})";
 }
 
-#define VESTA_DROPOUT(Name, function, FuncOptions)                                                              \
-  Name##Impl::Name##Impl(const DropoutOptions& o) : options(o) {                                                \
-    VESTA_CHECK(options.p() >= 0 && options.p() <= 1, #Name ": expected a probability between 0 and 1, got ",   \
-                options.p());                                                                                   \
-  }                                                                                                             \
-  Tensor Name##Impl::forward(const Tensor& input) {                                                             \
-    return functional::function(                                                                                \
-        input,                                                                                                  \
-        functional::FuncOptions().p(options.p()).training(is_training()).inplace(options.inplace()));           \
-  }                                                                                                             \
-  void Name##Impl::describe(std::ostream& out) const {                                                          \
-    out << "vesta::nn::" #Name "(p=" << options.p() << ", inplace=" << text(options.inplace()) << ")";          \
+#define VESTA_DROPOUT(Name, function, FuncOptions)                                                           \
+  Name##Impl::Name##Impl(const DropoutOptions& o) : options(o) {                                             \
+    VESTA_CHECK(options.p() >= 0 && options.p() <= 1,                                                        \
+                #Name ": expected a probability between 0 and 1, got ", options.p());                        \
+  }                                                                                                          \
+  Tensor Name##Impl::forward(const Tensor& input) {                                                          \
+    return functional::function(                                                                             \
+        input, functional::FuncOptions().p(options.p()).training(is_training()).inplace(options.inplace())); \
+  }                                                                                                          \
+  void Name##Impl::describe(std::ostream& out) const {                                                       \
+    out << "vesta::nn::" #Name "(p=" << options.p() << ", inplace=" << text(options.inplace()) << ")";       \
   }
 VESTA_DROPOUT(Dropout, dropout, DropoutFuncOptions)
 VESTA_DROPOUT(Dropout1d, dropout1d, Dropout1dFuncOptions)
@@ -89,8 +90,8 @@ Tensor GroupNormImpl::forward(const Tensor& input) {
   return vesta::group_norm(input, options.num_groups(), weight, bias, options.eps());
 }
 void GroupNormImpl::describe(std::ostream& out) const {
-  out << "vesta::nn::GroupNorm(" << options.num_groups() << ", " << options.num_channels() << ", eps=" << options.eps()
-      << ", affine=" << text(options.affine()) << ")";
+  out << "vesta::nn::GroupNorm(" << options.num_groups() << ", " << options.num_channels()
+      << ", eps=" << options.eps() << ", affine=" << text(options.affine()) << ")";
 }
 
 void LocalResponseNormImpl::describe(std::ostream& out) const {
@@ -103,14 +104,15 @@ Tensor CrossMapLRN2dImpl::forward(const Tensor& input) {
   VESTA_CHECK(options.size() > 0, "CrossMapLRN2d: expected size > 0, got ", options.size());
   // The sum over the symmetric window still counts as `size` channels.
   const int64_t width = 2 * ((options.size() - 1) / 2) + 1;
-  return functional::local_response_norm(input, LocalResponseNormOptions(width)
-                                                    .alpha(options.alpha() * double(width) / double(options.size()))
-                                                    .beta(options.beta())
-                                                    .k(double(options.k())));
+  return functional::local_response_norm(input,
+                                         LocalResponseNormOptions(width)
+                                             .alpha(options.alpha() * double(width) / double(options.size()))
+                                             .beta(options.beta())
+                                             .k(double(options.k())));
 }
 void CrossMapLRN2dImpl::describe(std::ostream& out) const {
-  out << "vesta::nn::CrossMapLRN2d(" << options.size() << ", alpha=" << options.alpha() << ", beta=" << options.beta()
-      << ", k=" << options.k() << ")";
+  out << "vesta::nn::CrossMapLRN2d(" << options.size() << ", alpha=" << options.alpha()
+      << ", beta=" << options.beta() << ", k=" << options.k() << ")";
 }
 
 void CosineSimilarityImpl::describe(std::ostream& out) const {
@@ -129,7 +131,8 @@ Tensor RReLUImpl::forward(const Tensor& input) {
                                       .inplace(options.inplace()));
 }
 PReLUImpl::PReLUImpl(const PReLUOptions& o) : options(o) {
-  VESTA_CHECK(options.num_parameters() > 0, "PReLU: expected num_parameters > 0, got ", options.num_parameters());
+  VESTA_CHECK(options.num_parameters() > 0, "PReLU: expected num_parameters > 0, got ",
+              options.num_parameters());
   weight = register_parameter("weight", vesta::empty({options.num_parameters()}));
   reset_parameters();
 }
@@ -148,8 +151,7 @@ Tensor pad_spatial(const char* layer, const Tensor& input, IntArrayRef padding, 
   VESTA_CHECK(input.dim() >= least && (mode == PadMode::Constant || input.dim() <= spatial + 2), layer,
               ": expected an input of ", least, " dims or more, got ", input.dim());
   return functional::pad(
-      input,
-      PadFuncOptions(std::vector<int64_t>(padding.begin(), padding.end())).mode(mode).value(value));
+      input, PadFuncOptions(std::vector<int64_t>(padding.begin(), padding.end())).mode(mode).value(value));
 }
 
 void describe_padding(std::ostream& out, const char* layer, IntArrayRef padding, const double* value) {

@@ -79,6 +79,8 @@ Tensor EmbeddingImpl::forward(const Tensor& indices) {
   return functional::embedding(indices, weight,
                                EmbeddingFuncOptions()
                                    .padding_idx(options.padding_idx())
+                                   .max_norm(options.max_norm())
+                                   .norm_type(options.norm_type())
                                    .scale_grad_by_freq(options.scale_grad_by_freq()));
 }
 
@@ -90,10 +92,18 @@ void EmbeddingImpl::describe(std::ostream& out) const {
 }
 
 Embedding Embedding::from_pretrained(const Tensor& embeddings, bool freeze) {
+  return from_pretrained(embeddings, EmbeddingFromPretrainedOptions().freeze(freeze));
+}
+Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& o) {
   VESTA_CHECK(embeddings.dim() == 2, "Embedding::from_pretrained: expected a 2-D table, got ",
               embeddings.dim(), " dims");
-  Embedding embedding(EmbeddingOptions(embeddings.size(0), embeddings.size(1))._weight(embeddings));
-  embedding->weight.requires_grad_(!freeze);
+  Embedding embedding(EmbeddingOptions(embeddings.size(0), embeddings.size(1))
+                          ._weight(embeddings)
+                          .padding_idx(o.padding_idx())
+                          .max_norm(o.max_norm())
+                          .norm_type(o.norm_type())
+                          .scale_grad_by_freq(o.scale_grad_by_freq()));
+  embedding->weight.requires_grad_(!o.freeze());
   return embedding;
 }
 

@@ -31,10 +31,12 @@ Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions&
   VESTA_CHECK(input.dim() > 0, "kl_div: the reduction batchmean needs a batch dim");
   return vesta::kl_div(input, target, int64_t(kSum), options.log_target()) / double(input.size(0));
 }
-Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, const HingeEmbeddingLossFuncOptions& options) {
+Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target,
+                            const HingeEmbeddingLossFuncOptions& options) {
   return vesta::hinge_embedding_loss(input, target, options.margin(), int64_t(options.reduction()));
 }
-Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossFuncOptions& options) {
+Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
+                         const MultiMarginLossFuncOptions& options) {
   return vesta::multi_margin_loss(input, target, options.p(), options.margin(), options.weight(),
                                   int64_t(options.reduction()));
 }
@@ -49,8 +51,8 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const SoftMar
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
                                    const MultilabelSoftMarginLossFuncOptions& options) {
   VESTA_CHECK(input.dim() > 0 && input.sizes() == target.sizes(),
-              "multilabel_soft_margin_loss: expected input and target of one shape [..., classes], got ", input.dim(),
-              " and ", target.dim(), " dims or other sizes");
+              "multilabel_soft_margin_loss: expected input and target of one shape [..., classes], got ",
+              input.dim(), " and ", target.dim(), " dims or other sizes");
   Tensor loss = -(target * vesta::log_sigmoid(input) + (1 - target) * vesta::log_sigmoid(-input));
   if (options.weight().defined()) loss = loss * options.weight();
   return reduced("multilabel_soft_margin_loss", loss.mean({-1}), options.reduction());
@@ -65,13 +67,14 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const TripletMarginWithDistanceLossFuncOptions& options) {
   const auto distance = [&](const Tensor& a, const Tensor& b) {
-    return options.distance_function() ? (*options.distance_function())(a, b) : vesta::pairwise_distance(a, b);
+    return options.distance_function() ? (*options.distance_function())(a, b)
+                                       : vesta::pairwise_distance(a, b);
   };
   const Tensor to_positive = distance(anchor, positive);
   Tensor to_negative = distance(anchor, negative);
   if (options.swap()) to_negative = vesta::minimum(to_negative, distance(positive, negative));
-  return reduced("triplet_margin_with_distance_loss", (to_positive - to_negative + options.margin()).clamp_min(0),
-                 options.reduction());
+  return reduced("triplet_margin_with_distance_loss",
+                 (to_positive - to_negative + options.margin()).clamp_min(0), options.reduction());
 }
 
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
@@ -88,10 +91,11 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
   Tensor variance = var;
   if (!(var.sizes() == input.sizes())) {
     const IntArrayRef sizes = input.sizes();
-    const bool last_missing = var.dim() + 1 == input.dim() && var.sizes() == IntArrayRef(sizes.data(), sizes.size() - 1);
-    const bool last_is_one = var.dim() == input.dim() && input.dim() > 0 && var.size(-1) == 1 &&
-                             IntArrayRef(var.sizes().data(), sizes.size() - 1) ==
-                                 IntArrayRef(sizes.data(), sizes.size() - 1);
+    const bool last_missing =
+        var.dim() + 1 == input.dim() && var.sizes() == IntArrayRef(sizes.data(), sizes.size() - 1);
+    const bool last_is_one =
+        var.dim() == input.dim() && input.dim() > 0 && var.size(-1) == 1 &&
+        IntArrayRef(var.sizes().data(), sizes.size() - 1) == IntArrayRef(sizes.data(), sizes.size() - 1);
     VESTA_CHECK(last_missing || last_is_one, "gaussian_nll_loss: the shape of var does not fit the input's");
     if (last_missing) variance = var.unsqueeze(-1);
   }

@@ -10,8 +10,8 @@ namespace vesta::nn::utils::rnn {
 namespace {
 
 std::vector<int64_t> integers(const char* function, const char* what, const Tensor& t) {
-  VESTA_CHECK_AS(TypeError, t.defined() && !t.is_floating_point() && !t.is_complex(), function, ": expected ", what,
-                 " of an integer type");
+  VESTA_CHECK_AS(TypeError, t.defined() && !t.is_floating_point() && !t.is_complex(), function, ": expected ",
+                 what, " of an integer type");
   VESTA_CHECK(t.dim() == 1, function, ": expected ", what, " of one dim, got ", t.dim());
   const Tensor flat = t.to(kInt64).contiguous();
   const int64_t* data = flat.data_ptr<int64_t>();
@@ -33,12 +33,14 @@ Tensor join_first(const Tensor& t) {
 
 }  // namespace
 
-PackedSequence::PackedSequence(Tensor data, Tensor batch_sizes, Tensor sorted_indices, Tensor unsorted_indices)
+PackedSequence::PackedSequence(Tensor data, Tensor batch_sizes, Tensor sorted_indices,
+                               Tensor unsorted_indices)
     : data_(std::move(data)),
       batch_sizes_(std::move(batch_sizes)),
       sorted_indices_(std::move(sorted_indices)),
       unsorted_indices_(std::move(unsorted_indices)) {
-  VESTA_CHECK(batch_sizes_.defined() && batch_sizes_.is_cpu(), "PackedSequence: batch_sizes must be on the CPU");
+  VESTA_CHECK(batch_sizes_.defined() && batch_sizes_.is_cpu(),
+              "PackedSequence: batch_sizes must be on the CPU");
   if (!unsorted_indices_.defined()) unsorted_indices_ = invert_permutation(sorted_indices_);
 }
 PackedSequence PackedSequence::to(const TensorOptions& options) const { return with_data(data_.to(options)); }
@@ -75,8 +77,9 @@ PackedSequence pack_padded_sequence(const Tensor& input, const Tensor& lengths, 
   for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
   if (enforce_sorted) {
     for (size_t i = 1; i < length.size(); ++i)
-      VESTA_CHECK(length[i - 1] >= length[i], kName, ": expected falling lengths, or enforce_sorted = false; got ",
-                  length[i - 1], " before ", length[i]);
+      VESTA_CHECK(length[i - 1] >= length[i], kName,
+                  ": expected falling lengths, or enforce_sorted = false; got ", length[i - 1], " before ",
+                  length[i]);
   } else {
     std::stable_sort(order.begin(), order.end(),
                      [&](int64_t a, int64_t b) { return length[size_t(a)] > length[size_t(b)]; });
@@ -92,11 +95,12 @@ PackedSequence pack_padded_sequence(const Tensor& input, const Tensor& lengths, 
     }
     batch_sizes.push_back(active);
   }
-  return PackedSequence(join_first(input).index_select(0, as_tensor(rows)), as_tensor(batch_sizes), sorted_indices);
+  return PackedSequence(join_first(input).index_select(0, as_tensor(rows)), as_tensor(batch_sizes),
+                        sorted_indices);
 }
 
-std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, bool batch_first, double padding_value,
-                                               std::optional<int64_t> total_length) {
+std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, bool batch_first,
+                                               double padding_value, std::optional<int64_t> total_length) {
   constexpr const char* kName = "pad_packed_sequence";
   const auto batch_sizes = integers(kName, "batch_sizes", sequence.batch_sizes());
   VESTA_CHECK(!batch_sizes.empty() && batch_sizes[0] > 0, kName, ": the sequence is empty");
@@ -110,7 +114,8 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, b
   VESTA_CHECK(sequence.data().dim() > 0 && sequence.data().size(0) == rows, kName, ": expected ", rows,
               " rows of data, got ", sequence.data().dim() ? sequence.data().size(0) : 0);
   if (total_length) {
-    VESTA_CHECK(*total_length >= steps, kName, ": expected total_length of at least ", steps, ", got ", *total_length);
+    VESTA_CHECK(*total_length >= steps, kName, ": expected total_length of at least ", steps, ", got ",
+                *total_length);
     steps = *total_length;
   }
   // Where each sequence stood before packing.
@@ -118,7 +123,8 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, b
   for (int64_t b = 0; b < batch; ++b) place[size_t(b)] = b;
   if (sequence.sorted_indices().defined()) {
     place = integers(kName, "sorted_indices", sequence.sorted_indices());
-    VESTA_CHECK(int64_t(place.size()) == batch, kName, ": expected ", batch, " sorted_indices, got ", place.size());
+    VESTA_CHECK(int64_t(place.size()) == batch, kName, ": expected ", batch, " sorted_indices, got ",
+                place.size());
     invert_permutation(sequence.sorted_indices());  // checks it
   }
   std::vector<int64_t> index, length(static_cast<size_t>(batch), 0);
@@ -129,8 +135,8 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, b
       index.push_back(batch_first ? b * steps + int64_t(t) : int64_t(t) * batch + b);
       ++length[size_t(b)];
     }
-  std::vector<int64_t> flat{steps * batch}, shape = batch_first ? std::vector<int64_t>{batch, steps}
-                                                                : std::vector<int64_t>{steps, batch};
+  std::vector<int64_t> flat{steps * batch},
+      shape = batch_first ? std::vector<int64_t>{batch, steps} : std::vector<int64_t>{steps, batch};
   for (int64_t d = 1; d < sequence.data().dim(); ++d) {
     flat.push_back(sequence.data().size(d));
     shape.push_back(sequence.data().size(d));
@@ -140,11 +146,12 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, b
   return {padded.reshape(shape), as_tensor(length)};
 }
 
-Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value, const std::string& padding_side) {
+Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value,
+                    const std::string& padding_side) {
   constexpr const char* kName = "pad_sequence";
   VESTA_CHECK(sequences.size() > 0, kName, ": expected at least one sequence");
-  VESTA_CHECK(padding_side == "right" || padding_side == "left", kName, ": expected padding_side right or left, got ",
-              padding_side);
+  VESTA_CHECK(padding_side == "right" || padding_side == "left", kName,
+              ": expected padding_side right or left, got ", padding_side);
   int64_t steps = 0;
   for (const Tensor& sequence : sequences) {
     VESTA_CHECK(sequence.dim() > 0 && sequence.dim() == sequences[0].dim() &&

@@ -60,8 +60,8 @@ VESTA_DESCRIBE(CosineEmbeddingLoss, << "margin=" << options.margin())
 VESTA_DESCRIBE(MarginRankingLoss, << "margin=" << options.margin())
 VESTA_DESCRIBE(TripletMarginLoss, << "margin=" << options.margin() << ", p=" << options.p()
                                   << ", eps=" << options.eps() << ", swap=" << text(options.swap()))
-VESTA_DESCRIBE(TripletMarginWithDistanceLoss, << "margin=" << options.margin()
-                                              << ", swap=" << text(options.swap()))
+VESTA_DESCRIBE(TripletMarginWithDistanceLoss,
+               << "margin=" << options.margin() << ", swap=" << text(options.swap()))
 VESTA_DESCRIBE(GaussianNLLLoss, << "full=" << text(options.full()) << ", eps=" << options.eps())
 
 }  // namespace vesta::nn

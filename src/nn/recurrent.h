@@ -14,6 +14,7 @@ int64_t gates_of(RecurrentKind kind);
 // adds it (all but GRU).
 Tensor input_gates(RecurrentKind kind, const Tensor& rows, const CellWeights& w);
 // One step from the input's part [B, gates * hidden].
-Recurrent::State cell_step(RecurrentKind kind, const Tensor& gates, const Recurrent::State& state, const CellWeights& w);
+Recurrent::State cell_step(RecurrentKind kind, const Tensor& gates, const Recurrent::State& state,
+                           const CellWeights& w);
 
 }  // namespace vesta::nn::detail

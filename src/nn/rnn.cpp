@@ -50,7 +50,8 @@ Tensor joined(const Tensor& a, const Tensor& b) { return a.defined() ? cat({a, b
 // One layer in one direction over rows sorted by step.
 std::pair<Tensor, Recurrent::State> run_direction(RecurrentKind kind, const Tensor& rows,
                                                   const std::vector<int64_t>& batch_sizes,
-                                                  const Recurrent::State& first, const CellWeights& w, bool reverse) {
+                                                  const Recurrent::State& first, const CellWeights& w,
+                                                  bool reverse) {
   // One split, whose gradient is one concatenation.
   const auto gates = input_gates(kind, rows, w).split(batch_sizes, 0);
   const size_t steps = batch_sizes.size();
@@ -83,7 +84,8 @@ std::pair<Tensor, Recurrent::State> run_direction(RecurrentKind kind, const Tens
       const int64_t now = batch_sizes[t];
       if (now > active) {
         const int64_t more = now - active;
-        state = {joined(state.h, rows_of(first.h, active, more)), joined(state.c, rows_of(first.c, active, more))};
+        state = {joined(state.h, rows_of(first.h, active, more)),
+                 joined(state.c, rows_of(first.c, active, more))};
         active = now;
       }
       state = cell_step(kind, gates[t], state, w);
@@ -107,8 +109,8 @@ void Recurrent::make_weights(const char* layer, Module& module) {
               ": expected hidden_size > 0 and num_layers > 0, got input_size ", input_size, ", hidden_size ",
               hidden_size, ", num_layers ", num_layers);
   VESTA_CHECK(dropout >= 0 && dropout <= 1, layer, ": expected a dropout between 0 and 1, got ", dropout);
-  VESTA_CHECK(proj_size >= 0 && proj_size < hidden_size, layer, ": expected 0 <= proj_size < hidden_size, got ",
-              proj_size, " and ", hidden_size);
+  VESTA_CHECK(proj_size >= 0 && proj_size < hidden_size, layer,
+              ": expected 0 <= proj_size < hidden_size, got ", proj_size, " and ", hidden_size);
   const int64_t width = proj_size > 0 ? proj_size : hidden_size, rows = gates_of(kind) * hidden_size;
   const int64_t directions = bidirectional ? 2 : 1;
   for (int64_t l = 0; l < num_layers; ++l)
@@ -141,9 +143,10 @@ std::pair<Tensor, Recurrent::State> Recurrent::run_rows(const char* layer, Tenso
   const int64_t width = proj_size > 0 ? proj_size : hidden_size;
   const auto check_state = [&](const char* name, Tensor& t, int64_t columns) {
     if (!t.defined()) t = vesta::zeros({num_layers * directions, batch, columns}, rows.options());
-    VESTA_CHECK(t.dim() == 3 && t.size(0) == num_layers * directions && t.size(1) == batch && t.size(2) == columns,
-                layer, ": expected ", name, " of shape [", num_layers * directions, ", ", batch, ", ", columns,
-                "], got ", shape_text(t));
+    VESTA_CHECK(
+        t.dim() == 3 && t.size(0) == num_layers * directions && t.size(1) == batch && t.size(2) == columns,
+        layer, ": expected ", name, " of shape [", num_layers * directions, ", ", batch, ", ", columns,
+        "], got ", shape_text(t));
   };
   check_state("hx", state.h, width);
   if (kind == RecurrentKind::LSTM) check_state("cx", state.c, hidden_size);
@@ -158,8 +161,8 @@ std::pair<Tensor, Recurrent::State> Recurrent::run_rows(const char* layer, Tenso
       const Tensor* own = &weights[at * count];
       CellWeights w{own[0], own[1], bias ? own[2] : Tensor(), bias ? own[3] : Tensor(),
                     proj_size > 0 ? own[count - 1] : Tensor()};
-      auto [out, last] =
-          run_direction(kind, rows, batch_sizes, {first_h[at], first_c.empty() ? Tensor() : first_c[at]}, w, d == 1);
+      auto [out, last] = run_direction(kind, rows, batch_sizes,
+                                       {first_h[at], first_c.empty() ? Tensor() : first_c[at]}, w, d == 1);
       outputs.push_back(out);
       last_h.push_back(last.h);
       if (last.c.defined()) last_c.push_back(last.c);
@@ -172,12 +175,15 @@ std::pair<Tensor, Recurrent::State> Recurrent::run_rows(const char* layer, Tenso
 
 std::pair<Tensor, Recurrent::State> Recurrent::run(const char* layer, const Tensor& input, State state,
                                                    bool training) const {
-  VESTA_CHECK(input.dim() == 2 || input.dim() == 3, layer, ": expected an input of 2 or 3 dims, got ", input.dim());
-  VESTA_CHECK(input.size(-1) == input_size, layer, ": expected input_size ", input_size, ", got ", input.size(-1));
+  VESTA_CHECK(input.dim() == 2 || input.dim() == 3, layer, ": expected an input of 2 or 3 dims, got ",
+              input.dim());
+  VESTA_CHECK(input.size(-1) == input_size, layer, ": expected input_size ", input_size, ", got ",
+              input.size(-1));
   const bool batched = input.dim() == 3, swap = batched && batch_first;
   const auto batched_state = [&](const char* name, Tensor& t) {
     if (!t.defined() || batched) return;
-    VESTA_CHECK(t.dim() == 2, layer, ": expected ", name, " of 2 dims beside an input without batch, got ", t.dim());
+    VESTA_CHECK(t.dim() == 2, layer, ": expected ", name, " of 2 dims beside an input without batch, got ",
+                t.dim());
     t = t.unsqueeze(1);
   };
   batched_state("hx", state.h);
@@ -186,7 +192,8 @@ std::pair<Tensor, Recurrent::State> Recurrent::run(const char* layer, const Tens
   const int64_t steps = x.size(0), batch = x.size(1);
   VESTA_CHECK(steps > 0, layer, ": expected at least one step");
   const std::vector<int64_t> batch_sizes(size_t(steps), batch);
-  auto [rows, last] = run_rows(layer, x.reshape({steps * batch, input_size}), batch_sizes, std::move(state), training);
+  auto [rows, last] =
+      run_rows(layer, x.reshape({steps * batch, input_size}), batch_sizes, std::move(state), training);
   Tensor out = rows.reshape({steps, batch, rows.size(1)});
   if (swap) out = out.transpose(0, 1);
   if (!batched) {
@@ -197,9 +204,8 @@ std::pair<Tensor, Recurrent::State> Recurrent::run(const char* layer, const Tens
   return {out, last};
 }
 
-std::pair<utils::rnn::PackedSequence, Recurrent::State> Recurrent::run(const char* layer,
-                                                                       const utils::rnn::PackedSequence& input,
-                                                                       State state, bool training) const {
+std::pair<utils::rnn::PackedSequence, Recurrent::State> Recurrent::run(
+    const char* layer, const utils::rnn::PackedSequence& input, State state, bool training) const {
   const Tensor sizes = input.batch_sizes();
   VESTA_CHECK(sizes.defined() && sizes.dim() == 1 && sizes.dtype() == kInt64 && sizes.numel() > 0, layer,
               ": the packed sequence is empty or its batch_sizes are no integers");
@@ -211,8 +217,9 @@ std::pair<utils::rnn::PackedSequence, Recurrent::State> Recurrent::run(const cha
                 ": expected falling batch_sizes above 0");
     total += batch_sizes[t];
   }
-  VESTA_CHECK(input.data().dim() == 2 && input.data().size(0) == total && input.data().size(1) == input_size, layer,
-              ": expected packed data of shape [", total, ", ", input_size, "], got ", shape_text(input.data()));
+  VESTA_CHECK(input.data().dim() == 2 && input.data().size(0) == total && input.data().size(1) == input_size,
+              layer, ": expected packed data of shape [", total, ", ", input_size, "], got ",
+              shape_text(input.data()));
   if (input.sorted_indices().defined()) {
     if (state.h.defined()) state.h = state.h.index_select(1, input.sorted_indices());
     if (state.c.defined()) state.c = state.c.index_select(1, input.sorted_indices());

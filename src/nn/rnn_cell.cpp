@@ -14,8 +14,9 @@ using State = detail::Recurrent::State;
 template <class Cell>
 void make_weights(const char* layer, RecurrentKind kind, Cell& cell) {
   const auto& o = cell.options;
-  VESTA_CHECK(o.input_size() >= 0 && o.hidden_size() > 0, layer, ": expected hidden_size > 0, got input_size ",
-              o.input_size(), " and hidden_size ", o.hidden_size());
+  VESTA_CHECK(o.input_size() >= 0 && o.hidden_size() > 0, layer,
+              ": expected hidden_size > 0, got input_size ", o.input_size(), " and hidden_size ",
+              o.hidden_size());
   const int64_t rows = detail::gates_of(kind) * o.hidden_size();
   cell.weight_ih = cell.register_parameter("weight_ih", vesta::empty({rows, o.input_size()}));
   cell.weight_hh = cell.register_parameter("weight_hh", vesta::empty({rows, o.hidden_size()}));
@@ -33,7 +34,8 @@ void reset(Cell& cell) {
 template <class Cell>
 State step(const char* layer, RecurrentKind kind, Cell& cell, const Tensor& input, State state) {
   const auto& o = cell.options;
-  VESTA_CHECK(input.dim() == 1 || input.dim() == 2, layer, ": expected an input of 1 or 2 dims, got ", input.dim());
+  VESTA_CHECK(input.dim() == 1 || input.dim() == 2, layer, ": expected an input of 1 or 2 dims, got ",
+              input.dim());
   VESTA_CHECK(input.size(-1) == o.input_size(), layer, ": expected input_size ", o.input_size(), ", got ",
               input.size(-1));
   const bool batched = input.dim() == 2;
@@ -43,10 +45,11 @@ State step(const char* layer, RecurrentKind kind, Cell& cell, const Tensor& inpu
       t = vesta::zeros({x.size(0), o.hidden_size()}, x.options());
       return;
     }
-    VESTA_CHECK(t.dim() == input.dim(), layer, ": expected ", name, " of ", input.dim(), " dims, got ", t.dim());
+    VESTA_CHECK(t.dim() == input.dim(), layer, ": expected ", name, " of ", input.dim(), " dims, got ",
+                t.dim());
     if (!batched) t = t.unsqueeze(0);
-    VESTA_CHECK(t.size(0) == x.size(0) && t.size(1) == o.hidden_size(), layer, ": expected ", name, " of shape [",
-                x.size(0), ", ", o.hidden_size(), "], got [", t.size(0), ", ", t.size(1), "]");
+    VESTA_CHECK(t.size(0) == x.size(0) && t.size(1) == o.hidden_size(), layer, ": expected ", name,
+                " of shape [", x.size(0), ", ", o.hidden_size(), "], got [", t.size(0), ", ", t.size(1), "]");
   };
   check("hx", state.h);
   if (kind == RecurrentKind::LSTM) check("cx", state.c);
@@ -89,7 +92,8 @@ LSTMCellImpl::LSTMCellImpl(const LSTMCellOptions& o) : options(o) {
 void LSTMCellImpl::reset_parameters() { nn::reset(*this); }
 LSTMCellImpl::States LSTMCellImpl::forward(const Tensor& input, std::optional<States> hx) {
   const States first = hx.value_or(States());
-  const State next = step("LSTMCell", RecurrentKind::LSTM, *this, input, {std::get<0>(first), std::get<1>(first)});
+  const State next =
+      step("LSTMCell", RecurrentKind::LSTM, *this, input, {std::get<0>(first), std::get<1>(first)});
   return {next.h, next.c};
 }
 void LSTMCellImpl::describe(std::ostream& out) const {
@@ -97,7 +101,9 @@ void LSTMCellImpl::describe(std::ostream& out) const {
   out << ")";
 }
 
-GRUCellImpl::GRUCellImpl(const GRUCellOptions& o) : options(o) { make_weights("GRUCell", RecurrentKind::GRU, *this); }
+GRUCellImpl::GRUCellImpl(const GRUCellOptions& o) : options(o) {
+  make_weights("GRUCell", RecurrentKind::GRU, *this);
+}
 void GRUCellImpl::reset_parameters() { nn::reset(*this); }
 Tensor GRUCellImpl::forward(const Tensor& input, const Tensor& hx) {
   return step("GRUCell", RecurrentKind::GRU, *this, input, {hx, {}}).h;

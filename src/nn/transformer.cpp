@@ -42,11 +42,14 @@ TransformerActivation::TransformerActivation(Nonlinearity kind) {
     function_ = [](const Tensor& x) { return vesta::gelu(x); };
 }
 
-TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& o) : options(o) {
+TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& o)
+    : options(o) {
   self_attn = register_module("self_attn", attention_of(o));
-  linear1 = register_module("linear1", Linear(LinearOptions(o.d_model(), o.dim_feedforward()).bias(o.bias())));
+  linear1 =
+      register_module("linear1", Linear(LinearOptions(o.d_model(), o.dim_feedforward()).bias(o.bias())));
   dropout = register_module("dropout", Dropout(o.dropout()));
-  linear2 = register_module("linear2", Linear(LinearOptions(o.dim_feedforward(), o.d_model()).bias(o.bias())));
+  linear2 =
+      register_module("linear2", Linear(LinearOptions(o.dim_feedforward(), o.d_model()).bias(o.bias())));
   norm1 = register_module("norm1", norm_of(o));
   norm2 = register_module("norm2", norm_of(o));
   dropout1 = register_module("dropout1", Dropout(o.dropout()));
@@ -64,7 +67,9 @@ Tensor TransformerEncoderLayerImpl::forward(const Tensor& src, const Tensor& src
   const auto attend = [&](const Tensor& x) {
     return dropout1(std::get<0>(self_attn(x, x, x, src_key_padding_mask, false, src_mask)));
   };
-  const auto feed = [&](const Tensor& x) { return dropout2(linear2(dropout(options.activation()(linear1(x))))); };
+  const auto feed = [&](const Tensor& x) {
+    return dropout2(linear2(dropout(options.activation()(linear1(x)))));
+  };
   if (options.norm_first()) {
     const Tensor x = src + attend(norm1(src));
     return x + feed(norm2(x));
@@ -72,14 +77,19 @@ Tensor TransformerEncoderLayerImpl::forward(const Tensor& src, const Tensor& src
   const Tensor x = norm1(src + attend(src));
   return norm2(x + feed(x));
 }
-void TransformerEncoderLayerImpl::describe(std::ostream& out) const { out << "vesta::nn::TransformerEncoderLayer"; }
+void TransformerEncoderLayerImpl::describe(std::ostream& out) const {
+  out << "vesta::nn::TransformerEncoderLayer";
+}
 
-TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(const TransformerDecoderLayerOptions& o) : options(o) {
+TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(const TransformerDecoderLayerOptions& o)
+    : options(o) {
   self_attn = register_module("self_attn", attention_of(o));
   multihead_attn = register_module("multihead_attn", attention_of(o));
-  linear1 = register_module("linear1", Linear(LinearOptions(o.d_model(), o.dim_feedforward()).bias(o.bias())));
+  linear1 =
+      register_module("linear1", Linear(LinearOptions(o.d_model(), o.dim_feedforward()).bias(o.bias())));
   dropout = register_module("dropout", Dropout(o.dropout()));
-  linear2 = register_module("linear2", Linear(LinearOptions(o.dim_feedforward(), o.d_model()).bias(o.bias())));
+  linear2 =
+      register_module("linear2", Linear(LinearOptions(o.dim_feedforward(), o.d_model()).bias(o.bias())));
   norm1 = register_module("norm1", norm_of(o));
   norm2 = register_module("norm2", norm_of(o));
   norm3 = register_module("norm3", norm_of(o));
@@ -103,9 +113,12 @@ Tensor TransformerDecoderLayerImpl::forward(const Tensor& tgt, const Tensor& mem
     return dropout1(std::get<0>(self_attn(x, x, x, tgt_key_padding_mask, false, tgt_mask)));
   };
   const auto attend_memory = [&](const Tensor& x) {
-    return dropout2(std::get<0>(multihead_attn(x, memory, memory, memory_key_padding_mask, false, memory_mask)));
+    return dropout2(
+        std::get<0>(multihead_attn(x, memory, memory, memory_key_padding_mask, false, memory_mask)));
   };
-  const auto feed = [&](const Tensor& x) { return dropout3(linear2(dropout(options.activation()(linear1(x))))); };
+  const auto feed = [&](const Tensor& x) {
+    return dropout3(linear2(dropout(options.activation()(linear1(x)))));
+  };
   if (options.norm_first()) {
     Tensor x = tgt + attend_self(norm1(tgt));
     x = x + attend_memory(norm2(x));
@@ -115,7 +128,9 @@ Tensor TransformerDecoderLayerImpl::forward(const Tensor& tgt, const Tensor& mem
   x = norm2(x + attend_memory(x));
   return norm3(x + feed(x));
 }
-void TransformerDecoderLayerImpl::describe(std::ostream& out) const { out << "vesta::nn::TransformerDecoderLayer"; }
+void TransformerDecoderLayerImpl::describe(std::ostream& out) const {
+  out << "vesta::nn::TransformerDecoderLayer";
+}
 
 TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions o) : options(std::move(o)) {
   check_layers("TransformerEncoder", options.num_layers(), !options.encoder_layer().is_empty());
@@ -126,7 +141,8 @@ TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions o) : op
 void TransformerEncoderImpl::reset_parameters() {
   for (size_t i = 0; i < layers->size(); ++i) layers->at<TransformerEncoderLayer>(i).reset_parameters();
 }
-Tensor TransformerEncoderImpl::forward(const Tensor& src, const Tensor& src_mask, const Tensor& src_key_padding_mask) {
+Tensor TransformerEncoderImpl::forward(const Tensor& src, const Tensor& src_mask,
+                                       const Tensor& src_key_padding_mask) {
   Tensor x = src;
   for (size_t i = 0; i < layers->size(); ++i)
     x = layers->at<TransformerEncoderLayer>(i).forward(x, src_mask, src_key_padding_mask);
@@ -183,18 +199,20 @@ ModulePtr<Module> TransformerImpl::clone(std::optional<Device> device) const {
   copy->copy_state_of(*this, device);
   return copy;
 }
-Tensor TransformerImpl::forward(const Tensor& src, const Tensor& tgt, const Tensor& src_mask, const Tensor& tgt_mask,
-                                const Tensor& memory_mask, const Tensor& src_key_padding_mask,
-                                const Tensor& tgt_key_padding_mask, const Tensor& memory_key_padding_mask) {
+Tensor TransformerImpl::forward(const Tensor& src, const Tensor& tgt, const Tensor& src_mask,
+                                const Tensor& tgt_mask, const Tensor& memory_mask,
+                                const Tensor& src_key_padding_mask, const Tensor& tgt_key_padding_mask,
+                                const Tensor& memory_key_padding_mask) {
   VESTA_CHECK(src.dim() == tgt.dim() && (src.dim() == 2 || src.dim() == 3),
-              "Transformer: expected src and tgt of 3 dims, or both of 2, got ", src.dim(), " and ", tgt.dim());
+              "Transformer: expected src and tgt of 3 dims, or both of 2, got ", src.dim(), " and ",
+              tgt.dim());
   const int64_t batch_dim = options.batch_first() ? 0 : 1;
   VESTA_CHECK(src.dim() == 2 || src.size(batch_dim) == tgt.size(batch_dim),
               "Transformer: expected src and tgt of the same batch size, got ", src.size(batch_dim), " and ",
               tgt.size(batch_dim));
   VESTA_CHECK(src.size(-1) == options.d_model() && tgt.size(-1) == options.d_model(),
-              "Transformer: expected src and tgt of width ", options.d_model(), ", got ", src.size(-1), " and ",
-              tgt.size(-1));
+              "Transformer: expected src and tgt of width ", options.d_model(), ", got ", src.size(-1),
+              " and ", tgt.size(-1));
   const Tensor memory = encoder.forward(src, src_mask, src_key_padding_mask);
   return decoder.forward(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask);
 }

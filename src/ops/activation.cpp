@@ -120,6 +120,7 @@ OP("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (T
   .shard = Shard::pointwise(), .doc = "Both gradients of _prelu_kernel, the weight's not yet summed.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4})); }),
 OP("prelu(Tensor self, Tensor weight) -> Tensor",
+  .autocast = Autocast::Lower,
   .types = activation_types,
   .decompose = [](const Args& a) -> Results {
       VESTA_CHECK_AS(TypeError, a.tensor(0).dtype() == a.tensor(1).dtype(), "prelu: expected weight of dtype ", dtype_name(a.tensor(0).dtype()),

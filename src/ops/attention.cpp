@@ -234,6 +234,7 @@ OP("_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, T
   .shard = {"sdpa"}, .doc = "Attention composed of matmul and softmax; also the probabilities.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({2, 2, 3, 4}), s.t({2, 2, 5, 4}), s.t({2, 2, 5, 4}), std::nullopt, 0.0, true); }),
 OP("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+  .autocast = Autocast::Lower,
   .types = any_types, .decompose = sdpa,
   .shard = {"sdpa"}, .doc = "softmax(query key^T * scale + mask) value; scale defaults to 1 / sqrt(dim). A bool mask is true where a key may be seen; a row that sees nothing gives 0.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({2, 2, 3, 4}), s.t({2, 2, 3, 4}), s.t({2, 2, 3, 4}), std::nullopt, 0.0, true); s(s.t({2, 3, 4}), s.t({2, 5, 4}), s.t({2, 5, 4}), s.t({3, 5})); s(s.t({3, 4}), s.t({5, 4}), s.t({5, 2})); } }),

@@ -49,6 +49,7 @@ void k_cat(const KernelCtx& k) {
 
 constexpr OpDef table[] = {
 OP("cat(Tensor[] tensors, int dim=0) -> Tensor",
+  .autocast = Autocast::Widest,
   .forms = Out, .types = all_types, .infer = infer_cat, .kernels = {{Cpu, k_cat}},
   .vjp = [](const Grad& g) { return grads(G(0) {
       std::vector<Tensor> list(size_t(g.list_size(0)));
@@ -63,6 +64,7 @@ OP("cat(Tensor[] tensors, int dim=0) -> Tensor",
   .shard = {"cat"}, .doc = "Tensors joined along an existing dim; dtypes promote.",
   .samples = [](SampleGen& s) { s(std::vector<Tensor>{s.t({2, 3}), s.t({1, 3})}); s(std::vector<Tensor>{s.t({2, 3}), s.t({2, 0}), s.t({2, 1})}, -1); s(std::vector<Tensor>{s.t({0}), s.t({2, 3})}); }),
 OP("stack(Tensor[] tensors, int dim=0) -> Tensor",
+  .autocast = Autocast::Widest,
   .forms = Out, .types = all_types,
   .decompose = [](const Args& a) -> Results {
       auto list = a.tensors(0);

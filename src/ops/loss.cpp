@@ -42,6 +42,7 @@ void check_same_sizes(const Args& a, const Tensor& x, const Tensor& y) {
 constexpr OpDef table[] = {
 // ---- squared and absolute error ----
 OP("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       check_floating(a, a.tensor(0));
@@ -74,6 +75,7 @@ OP("_mse_backward(Tensor grad_output, Tensor self, Tensor target, float scale) -
   .shard = Shard::pointwise(), .doc = "scale * (self - target) * grad_output.",
   .samples = [](SampleGen& s) { s(s.t({}), s.t({3, 4}), s.t({3, 4}), 0.5); }),
 OP("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = {types::kFloatMask | types::kComplexMask, Promote::Types},
   .decompose = [](const Args& a) -> Results { return reduce(a, (a.tensor(0) - a.tensor(1)).abs(), a.integer(2)); },
   .shard = {"loss-red"}, .doc = "|self - target|, reduced.",
@@ -81,6 +83,7 @@ OP("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
 
 // ---- smooth absolute error ----
 OP("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       VESTA_CHECK(a.number(3) >= 0, "smooth_l1_loss: expected beta >= 0, got ", a.number(3));
@@ -117,6 +120,7 @@ OP("_smooth_l1_backward(Tensor grad_output, Tensor self, Tensor target, float be
   .shard = Shard::pointwise(), .doc = "Gradient of _smooth_l1, scaled.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}), 0.7, 0.5); }),
 OP("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       VESTA_CHECK(a.number(3) > 0, "huber_loss: expected delta > 0, got ", a.number(3));
@@ -136,6 +140,7 @@ OP("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int redu
 
 // ---- classification by probabilities ----
 OP("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       const Tensor& p = a.tensor(0);
@@ -182,6 +187,7 @@ OP("_bce_backward(Tensor grad_output, Tensor self, Tensor target, float scale) -
   .shard = Shard::pointwise(), .doc = "Gradient of _bce, scaled.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}, range(0.1, 0.9)), s.t({3, 4}, range(0, 1)), 0.5); }),
 OP("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       check_same_sizes(a, a.tensor(0), a.tensor(1));
@@ -212,6 +218,7 @@ OP("_bce_logits_backward(Tensor grad_output, Tensor self, Tensor target) -> Tens
   .shard = Shard::pointwise(), .doc = "grad_output * (sigmoid(self) - target).",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}, range(0, 1))); }),
 OP("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       Tensor x = a.tensor(0), t = a.tensor(1);
@@ -219,6 +226,7 @@ OP("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=Fa
   .shard = {"loss-red"}, .doc = "target * (log target - self), 0 where target is 0; reduced.",
   .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}), s.t({3, 4}, range(0.1, 1)), r); s(s.t({3, 4}), s.t({3, 4}), 1, true); }),
 OP("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       Tensor x = a.tensor(0), t = a.tensor(1);
@@ -234,6 +242,7 @@ OP("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, flo
 
 // ---- margins ----
 OP("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = loss_types,
   .decompose = [](const Args& a) -> Results { return reduce(a, _soft_margin(a.tensor(0), a.tensor(1)), a.integer(2)); },
   .save = {in(0), in(1)},
@@ -265,6 +274,7 @@ OP("_soft_margin_backward(Tensor grad_output, Tensor self, Tensor target, float 
   .shard = Shard::pointwise(), .doc = "Gradient of _soft_margin, scaled.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}), 0.5); }),
 OP("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       Tensor x = a.tensor(0), t = a.tensor(1), zero = zeros({}, x.options());
@@ -272,6 +282,7 @@ OP("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduc
   .shard = {"loss-red"}, .doc = "self where target is 1, max(0, margin - self) where it is -1.",
   .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}), s.t({3, 4}).sign(), 1.0, r); }),
 OP("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       return reduce(a, (-a.tensor(2) * (a.tensor(0) - a.tensor(1)) + a.number(3)).clamp_min(0), a.integer(4)); },
@@ -279,16 +290,17 @@ OP("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margi
   .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}).sign(), 0.5, r); }),
 
 OP("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       Tensor x = a.tensor(0), t = a.tensor(1);
       VESTA_CHECK(a.scalar(2).equal(1) || a.scalar(2).equal(2), "multi_margin_loss: expected p to be 1 or 2, got ", a.scalar(2).str());
-      VESTA_CHECK((x.dim() == 1 && t.dim() <= 1 && t.numel() == 1) || (x.dim() == 2 && x.size(1) > 0 && t.dim() == 1 && t.size(0) == x.size(0)),
+      VESTA_CHECK((x.dim() <= 1 && x.numel() > 0 && t.dim() <= 1 && t.numel() == 1) || (x.dim() == 2 && x.size(1) > 0 && t.dim() == 1 && t.size(0) == x.size(0)),
                   "multi_margin_loss: expected self of sizes (N, C) with N targets, or (C) with one");
       VESTA_CHECK_AS(TypeError, t.dtype() == kLong, "multi_margin_loss: expected int64 target, got ", dtype_name(t.dtype()));
-      int64_t classes = x.size(-1);
-      bool single = x.dim() == 1;
-      if (single) x = x.unsqueeze(0);
+      bool single = x.dim() <= 1;
+      if (single) x = x.reshape({1, -1});
+      int64_t classes = x.size(1);
       t = t.reshape({x.size(0), 1});
       Tensor z = (x - x.gather(1, t) + a.scalar(3)).clamp_min(0);
       if (a.scalar(2).equal(2)) z = z * z;
@@ -304,6 +316,7 @@ OP("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, T
 
 // ---- losses of vectors ----
 OP("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       const Tensor &x = a.tensor(0), &y = a.tensor(1), &t = a.tensor(2);
@@ -342,6 +355,7 @@ OP("pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool kee
   .shard = {"loss-red"}, .doc = "p-norm over the last dim of x1 - x2 + eps.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); s(s.t({3, 4}), s.t({4}), 1.0, 1e-6, true); }),
 OP("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = loss_types,
   .decompose = [](const Args& a) -> Results {
       double p = a.number(4), eps = a.number(5);

@@ -237,6 +237,7 @@ void k_rms_norm_backward(const KernelCtx& k) {
 
 constexpr OpDef table[] = {
 OP("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+  .autocast = Autocast::Widest,
   .forms = Out, .types = any_types, .infer = infer_layer_norm, .kernels = {{Cpu, k_layer_norm}},
   .save = {in(0), in(2), out(1), out(2)}, .vjp = vjp_layer_norm, .non_diff_outputs = 6,
   .shard = {"norm-last"}, .doc = "(input - mean) / sqrt(biased variance + eps) * weight + bias over the last dims; also mean and rstd, in float32 for half types.",
@@ -247,11 +248,13 @@ OP("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalize
   .shard = {"norm-last-bwd"}, .doc = "Gradients of native_layer_norm in input, weight and bias, as the mask asks.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype()) && s.dtype() != kDouble) { DType t = stat_type(s.dtype()); s(s.t({3, 4}), s.t({3, 4}), std::vector<int64_t>{4}, s.make({3, 1}, {}, t), s.make({3, 1}, {}, t), s.t({4}), s.t({4}), std::vector<bool>{true, true, true}); } }),
 OP("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+  .autocast = Autocast::Widest,
   .types = any_types,
   .decompose = [](const Args& a) -> Results { return std::get<0>(native_layer_norm(a.tensor(0), a.ints(1), a.tensor(2), a.tensor(3), a.number(4))); },
   .shard = {"norm-last"}, .doc = "Layer norm over the last dims.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({3, 4}), std::vector<int64_t>{4}, s.t({4}), s.t({4})); s(s.t({3, 4}), std::vector<int64_t>{3, 4}); } }),
 OP("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+  .autocast = Autocast::Widest,
   .types = any_types, .infer = infer_rms_norm, .kernels = {{Cpu, k_rms_norm}},
   .save = {in(0), in(2), out(1)},
   .vjp = [](const Grad& g) {
@@ -273,6 +276,7 @@ OP("_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_sha
   .shard = {"norm-last-bwd"}, .doc = "Gradients of _fused_rms_norm in input and weight, as the mask asks.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({3, 4}), s.t({3, 4}), std::vector<int64_t>{4}, s.make({3, 1}, {}, stat_type(s.dtype())), s.t({4}), std::vector<bool>{true, true}); }),
 OP("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+  .autocast = Autocast::Widest,
   .types = any_types,
   .decompose = [](const Args& a) -> Results { return std::get<0>(_fused_rms_norm(a.tensor(0), a.ints(1), a.tensor(2), a.has(3) ? std::optional(a.number(3)) : std::nullopt)); },
   .shard = {"norm-last"}, .doc = "RMS norm over the last dims; eps defaults to the type's machine epsilon.",

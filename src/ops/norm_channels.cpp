@@ -380,6 +380,7 @@ int vjp_batch_norm_backward(const Grad& g) {
 
 constexpr OpDef table[] = {
 OP("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+  .autocast = Autocast::Widest,
   .types = any_types, .infer = infer_group_norm, .kernels = {{Cpu, k_group_norm}},
   .save = {in(0), in(1), out(1), out(2)}, .vjp = vjp_group_norm,
   .shard = {"norm-group"}, .doc = "Normalises each sample's groups of channels; also mean and rstd [N, group].",
@@ -389,6 +390,7 @@ OP("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tenso
   .non_differentiable = true, .shard = {"norm-group"}, .doc = "Gradients of native_group_norm in input, weight and bias, as the mask asks.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { DType t = stat_type(s.dtype()); s(s.t({2, 4, 3}), s.t({2, 4, 3}), s.make({2, 2}, {}, t), s.make({2, 2}, {}, t), s.t({4}), 2, 4, 3, 2, std::vector<bool>{true, true, true}); } }),
 OP("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+  .autocast = Autocast::Widest,
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
       const Tensor& x = a.tensor(0);
@@ -399,6 +401,7 @@ OP("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=N
   .shard = {"norm-group"}, .doc = "Group norm: statistics per sample and group of channels.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({2, 4, 3}), 2, s.t({4}), s.t({4})); }),
 OP("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+  .autocast = Autocast::Widest,
   .types = any_types, .infer = infer_batch_norm, .kernels = {{Cpu, k_batch_norm}},
   .save = {in(0), in(1), in(3), in(4), out(1), out(2)}, .vjp = vjp_batch_norm, .non_diff_outputs = 6,
   .shard = {"norm-batch"}, .doc = "Batch norm over all dims but 1. Training uses the batch's statistics and updates the running ones in place; also gives mean and rstd (empty in evaluation).",
@@ -409,6 +412,7 @@ OP("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Te
   .shard = {"norm-batch"}, .doc = "Gradients of native_batch_norm in input, weight and bias, as the mask asks.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype()) && s.dtype() != kDouble) { DType t = stat_type(s.dtype()); s(s.t({4, 3, 2}), s.t({4, 3, 2}), s.t({3}), std::nullopt, std::nullopt, s.make({3}, {}, t), s.make({3}, range(0.5, 2), t), true, 1e-5, std::vector<bool>{true, true, true}); } }),
 OP("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+  .autocast = Autocast::Widest,
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
       if (a.tensor(0).dim() < 2 && a.tensor(0).numel() == 0) return a.tensor(0).clone();
@@ -416,6 +420,7 @@ OP("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean,
   .shard = {"norm-batch"}, .doc = "Batch norm over all dims but 1.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({4, 3, 2}), s.t({3}), s.t({3}), std::nullopt, std::nullopt, true, 0.1, 1e-5, false); }),
 OP("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+  .autocast = Autocast::Widest,
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
       const Tensor& x = a.tensor(0);

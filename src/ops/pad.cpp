@@ -11,17 +11,26 @@ namespace {
 
 using namespace op_block;
 
+// Amounts beyond any size are refused, so that sums of a size and two amounts fit into 64 bits.
+void check_amounts(std::string_view name, IntArrayRef pad) {
+  constexpr int64_t kMost = int64_t(1) << 60;
+  for (int64_t p : pad) VESTA_CHECK(p >= -kMost && p <= kMost, name, ": a padding of ", p, " is out of range");
+}
+
 // pad holds (before, after) pairs, the last dim first; negative amounts cut.
 void infer_constant_pad(InferCtx& c) {
   IntArrayRef pad = c.ints(1);
   int n = c.dim(0);
   VESTA_CHECK(pad.size() % 2 == 0 && int(pad.size()) <= 2 * n, c.name(), ": expected an even number of at most ", 2 * n, " padding amounts, got ", pad.size());
+  check_amounts(c.name(), pad);
   std::vector<SymInt> sizes(c.sizes(0).begin(), c.sizes(0).end());
   for (size_t k = 0; k < pad.size() / 2; ++k) {
     SymInt& s = sizes[size_t(n) - 1 - k];
     SymInt old = s;
-    s += pad[2 * k] + pad[2 * k + 1];
-    VESTA_CHECK(s >= 0, c.name(), ": padding ", pad[2 * k], " and ", pad[2 * k + 1], " leaves nothing of size ", old.str());
+    int64_t before = pad[2 * k], after = pad[2 * k + 1];
+    s += before + after;
+    // What is cut must be there: a border put in its place would hide that it is not.
+    VESTA_CHECK(s >= 0 && old + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) >= 0, c.name(), ": padding ", pad[2 * k], " and ", pad[2 * k + 1], " leaves nothing of size ", old.str());
   }
   c.out(0, sizes, c.dtype_of(0), c.tensor(0).device());
 }
@@ -51,6 +60,7 @@ int64_t source_of(bool reflect, int64_t i, int64_t before, int64_t n) {
 std::string_view mode_name(bool reflect) { return reflect ? "reflection" : "replication"; }
 void check_border(const Args& a, const Tensor& t, IntArrayRef pad, int64_t dims, bool reflect) {
   VESTA_CHECK(int64_t(pad.size()) == 2 * dims, a.name(), ": expected ", 2 * dims, " padding amounts, got ", pad.size());
+  check_amounts(a.name(), pad);
   VESTA_CHECK(t.dim() == dims + 1 || t.dim() == dims + 2, a.name(), ": expected ", dims + 1, " or ", dims + 2, " dims, got ", t.dim());
   for (int64_t d = t.dim() == dims + 2 ? 1 : 0; d < t.dim(); ++d)
     VESTA_CHECK(t.size(d) > 0, a.name(), ": only the batch dim may have size 0, dim ", d, " has");
@@ -128,6 +138,7 @@ OP("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
   .shard = {"pad"}, .doc = "A constant around the last dims: pairs (before, after), last dim first; negative amounts cut.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), std::vector<int64_t>{1, 2}); s(s.t({3, 4}), std::vector<int64_t>{-1, 0, 0, 2}, Scalar(1)); s(s.t({}), std::vector<int64_t>{}); }),
 OP("reflection_pad1d(Tensor self, int[2] padding) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = any_types, .decompose = [](const Args& a) { return border_pad(a, 1, true); },
   .vjp = [](const Grad& g) { return grads(G(0) { return reflection_pad1d_backward(g.dy(), zeros(g.sizes(0), g.dy().options()), g.ints(1)); }); },
   .shard = {"pad"}, .doc = "The last dim mirrored at its borders, which are not repeated.", .samples = border_samples<1>),
@@ -135,6 +146,7 @@ OP("reflection_pad1d_backward(Tensor grad_output, Tensor self, int[2] padding) -
   .types = any_types, .decompose = [](const Args& a) { return border_pad_backward(a, 1, true); },
   .shard = {"pad"}, .doc = "Gradient of reflection_pad1d.", .samples = border_backward_samples<1>),
 OP("reflection_pad2d(Tensor self, int[4] padding) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = any_types, .decompose = [](const Args& a) { return border_pad(a, 2, true); },
   .vjp = [](const Grad& g) { return grads(G(0) { return reflection_pad2d_backward(g.dy(), zeros(g.sizes(0), g.dy().options()), g.ints(1)); }); },
   .shard = {"pad"}, .doc = "The last two dims mirrored at their borders.", .samples = border_samples<2>),
@@ -149,6 +161,7 @@ OP("reflection_pad3d_backward(Tensor grad_output, Tensor self, int[6] padding) -
   .types = any_types, .decompose = [](const Args& a) { return border_pad_backward(a, 3, true); },
   .shard = {"pad"}, .doc = "Gradient of reflection_pad3d.", .samples = border_backward_samples<3>),
 OP("replication_pad1d(Tensor self, int[2] padding) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = any_types, .decompose = [](const Args& a) { return border_pad(a, 1, false); },
   .vjp = [](const Grad& g) { return grads(G(0) { return replication_pad1d_backward(g.dy(), zeros(g.sizes(0), g.dy().options()), g.ints(1)); }); },
   .shard = {"pad"}, .doc = "The last dim with its border elements repeated.", .samples = border_samples<1>),
@@ -156,6 +169,7 @@ OP("replication_pad1d_backward(Tensor grad_output, Tensor self, int[2] padding) 
   .types = any_types, .decompose = [](const Args& a) { return border_pad_backward(a, 1, false); },
   .shard = {"pad"}, .doc = "Gradient of replication_pad1d.", .samples = border_backward_samples<1>),
 OP("replication_pad2d(Tensor self, int[4] padding) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = any_types, .decompose = [](const Args& a) { return border_pad(a, 2, false); },
   .vjp = [](const Grad& g) { return grads(G(0) { return replication_pad2d_backward(g.dy(), zeros(g.sizes(0), g.dy().options()), g.ints(1)); }); },
   .shard = {"pad"}, .doc = "The last two dims with their border elements repeated.", .samples = border_samples<2>),
@@ -163,6 +177,7 @@ OP("replication_pad2d_backward(Tensor grad_output, Tensor self, int[4] padding) 
   .types = any_types, .decompose = [](const Args& a) { return border_pad_backward(a, 2, false); },
   .shard = {"pad"}, .doc = "Gradient of replication_pad2d.", .samples = border_backward_samples<2>),
 OP("replication_pad3d(Tensor self, int[6] padding) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = any_types, .decompose = [](const Args& a) { return border_pad(a, 3, false); },
   .vjp = [](const Grad& g) { return grads(G(0) { return replication_pad3d_backward(g.dy(), zeros(g.sizes(0), g.dy().options()), g.ints(1)); }); },
   .shard = {"pad"}, .doc = "The last three dims with their border elements repeated.", .samples = border_samples<3>),
@@ -186,6 +201,7 @@ OP("pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tenso
         Tensor r = t;
         IntArrayRef pad = a.ints(1);
         VESTA_CHECK(n % 2 == 0 && int64_t(n / 2) + 1 <= d && d <= int64_t(n / 2) + 2, "pad: ", n, " circular padding amounts do not fit ", d, " dims");
+        check_amounts("pad", pad);
         for (size_t k = 0; k < n / 2; ++k) {
           int64_t e = d - 1 - int64_t(k), size = t.size(e), before = pad[2 * k], after = pad[2 * k + 1];
           VESTA_CHECK(before <= size && after <= size, "pad: circular padding of at most the size ", size, " is possible, got ", before, " and ", after);

@@ -309,6 +309,7 @@ OP("linalg_matmul(Tensor self, Tensor other) -> Tensor",
   .forms = Out, .types = any_types, .decompose = [](const Args& a) -> Results { return matmul(a.tensor(0), a.tensor(1)); },
   .shard = {"einsum"}, .doc = "matmul.", .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({2, 3}), s.t({3, 4})); }),
 OP("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+  .autocast = Autocast::Lower,
   .forms = InPlace | Out, .types = same_number,
   .decompose = [](const Args& a) -> Results {
       const Tensor &x = a.tensor(1), &y = a.tensor(2);

@@ -233,6 +233,7 @@ Scalar order_of(const Args& a, int i) { return a.has(i) ? a.scalar(i) : Scalar(2
 
 constexpr OpDef table[] = {
 OP("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = any_types, .infer = infer_prod, .kernels = {{Cpu, k_prod}}, .save = {in(0)},
   .vjp = [](const Grad& g) { return grads(G(0) { int64_t n = int64_t(g.sizes(0).size()), d = g.integer(1) < 0 ? g.integer(1) + n : g.integer(1);
       Tensor x = g.in(0); if (g.has(3)) x = x.to(DType(g.integer(3)));
@@ -240,6 +241,7 @@ OP("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=
   .shard = {"red-prod"}, .doc = "Product over a dim; bool and integers give int64.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), 0); s(s.t({2, 3, 4}), -1, true); s(s.t({}), 0); }),
 OP("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = any_types,
   .decompose = [](const Args& a) -> Results { return prod(a.tensor(0).reshape({-1}), 0, false, opt_dtype(a, 1)); },
   .save = {in(0)},
@@ -272,6 +274,7 @@ OP("count_nonzero(Tensor self, int? dim=None) -> Tensor",
   .decompose = [](const Args& a) -> Results { return a.has(1) ? (a.tensor(0) != 0).sum(IntArrayRef(a.integer(1))) : (a.tensor(0) != 0).sum(); }, .non_differentiable = true,
   .shard = {"red-sum"}, .doc = "Number of elements that are not 0.", .samples = [](SampleGen& s) { s(s.t({3, 4})); s(s.t({3, 4}), 1); }),
 OP("trace(Tensor self) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = any_types,
   .decompose = [](const Args& a) -> Results {
       VESTA_CHECK(a.tensor(0).dim() == 2, "trace: expected a matrix, got ", a.tensor(0).dim(), " dims");

@@ -76,12 +76,6 @@ Results chunks(const Args& a) {
   if (n == 0) return t.split_with_sizes(Ints(size_t(count), 0), d);
   return t.split((n + count - 1) / count, d);
 }
-std::vector<Tensor> cloned(const std::vector<Tensor>& list) {
-  std::vector<Tensor> r;
-  for (auto& t : list) r.push_back(t.clone());
-  return r;
-}
-
 Tensor at_least(const Tensor& t, int64_t n) {
   if (t.dim() >= n) return t;
   if (n == 1) return t.reshape({1});

@@ -15,34 +15,48 @@ Sizes strides_vec(const InferCtx& c, int i) { return {c.strides(i).begin(), c.st
 SymInt offset(const InferCtx& c) { return InferCtx::offset_of(c.tensor(0)); }
 Sizes sym(IntArrayRef v) { return {v.begin(), v.end()}; }
 
-// Replaces one -1 by what the element count leaves.
-Sizes infer_size(const InferCtx& c, IntArrayRef wanted, SymInt numel) {
-  Sizes s = sym(wanted);
+// Copies all dims of argument 0 but one.
+void copy_without(const InferCtx& c, int left_out, OutMeta& v) {
+  ArrayRef<SymInt> from_sizes = c.sizes(0), from_strides = c.strides(0);
+  SymInt *sizes = v.sizes(), *strides = v.strides();
+  for (int d = 0, to = 0; d < int(from_sizes.size()); ++d) {
+    if (d == left_out) continue;
+    sizes[to] = from_sizes[size_t(d)];
+    strides[to++] = from_strides[size_t(d)];
+  }
+}
+OutMeta& start_like_self(InferCtx& c) {
+  OutMeta& v = c.start_view(0, c.dim(0));
+  copy_without(c, -1, v);
+  return v;
+}
+
+// Writes the wanted sizes to s, one -1 replaced by what the element count leaves.
+void infer_size(const InferCtx& c, IntArrayRef wanted, SymInt numel, SymInt* s) {
   int unknown = -1;
   SymInt known = 1;
-  for (size_t d = 0; d < s.size(); ++d) {
-    if (s[d] == -1) {
+  for (size_t d = 0; d < wanted.size(); ++d) {
+    SymInt size = s[d] = wanted[d];
+    if (size.is_symbolic() || size.raw() >= 0) [[likely]] {
+      known *= size;
+    } else {
+      VESTA_CHECK(size.raw() == -1, c.name(), ": expected sizes >= 0 or -1, got ", size.raw());
       VESTA_CHECK(unknown < 0, c.name(), ": only one dim can be -1");
       unknown = int(d);
-    } else {
-      VESTA_CHECK(s[d] >= 0, c.name(), ": expected sizes >= 0 or -1, got ", s[d].str());
-      known *= s[d];
     }
   }
-  if (unknown >= 0) {
-    VESTA_CHECK(!(known == 0), c.name(), ": cannot infer -1 beside a size of 0");
-    VESTA_CHECK(numel % known == 0, c.name(), ": ", numel.str(), " elements do not fill the given shape");
-    s[size_t(unknown)] = numel / known;
-  } else {
+  if (unknown < 0) [[likely]] {
     VESTA_CHECK(known == numel, c.name(), ": the given shape holds ", known.str(), " elements, the tensor has ", numel.str());
+    return;
   }
-  return s;
+  VESTA_CHECK(!(known == 0), c.name(), ": cannot infer -1 beside a size of 0");
+  VESTA_CHECK(numel % known == 0, c.name(), ": ", numel.str(), " elements do not fill the given shape");
+  s[size_t(unknown)] = numel / known;
 }
 
 // Strides of a reshape without copying, or false: each run of old dims that is contiguous in itself is split anew.
-bool view_strides(const Tensor& t, const Sizes& sizes, Sizes& strides) {
+bool view_strides(const Tensor& t, ArrayRef<SymInt> sizes, SymInt* strides) {
   ArrayRef<SymInt> old_sizes = InferCtx::sizes_of(t), old_strides = InferCtx::strides_of(t);
-  strides.resize(sizes.size());
   if (t.impl()->contiguous()) {
     SymInt step = 1;
     for (size_t d = sizes.size(); d-- > 0;) {
@@ -87,20 +101,24 @@ bool view_strides(const Tensor& t, const Sizes& sizes, Sizes& strides) {
 SymInt numel_of(const InferCtx& c, int i) { return SymInt::from_raw(c.tensor(i).numel()); }
 
 void infer_view(InferCtx& c) {
-  Sizes sizes = infer_size(c, c.ints(1), numel_of(c, 0)), strides;
-  VESTA_CHECK(view_strides(c.tensor(0), sizes, strides), c.name(),
-              ": the size is not compatible with the tensor's strides (some dims span memory that is not contiguous); use reshape");
-  c.out_view(0, 0, sizes, strides, offset(c));
+  IntArrayRef wanted = c.ints(1);
+  OutMeta& v = c.start_view(0, int(wanted.size()));
+  infer_size(c, wanted, numel_of(c, 0), v.sizes());
+  // Row-major strides are what a meta without strides means; a traced tensor's may be symbolic.
+  const TensorImpl* t = c.tensor(0).impl();
+  v.has_strides = !t->contiguous() || (t->bits & TensorImpl::kTrace) || !t->storage;
+  if (v.has_strides) [[unlikely]]
+    VESTA_CHECK(view_strides(c.tensor(0), {v.sizes(), wanted.size()}, v.strides()), c.name(),
+                ": the size is not compatible with the tensor's strides (some dims span memory that is not contiguous); use reshape");
 }
 
 void infer_transpose(InferCtx& c) {
   int n = c.dim(0), a = c.wrap_dim(c.integer(1), n), b = c.wrap_dim(c.integer(2), n);
-  Sizes sizes = sizes_vec(c, 0), strides = strides_vec(c, 0);
+  OutMeta& v = start_like_self(c);
   if (n) {
-    std::swap(sizes[size_t(a)], sizes[size_t(b)]);
-    std::swap(strides[size_t(a)], strides[size_t(b)]);
+    std::swap(v.sizes()[a], v.sizes()[b]);
+    std::swap(v.strides()[a], v.strides()[b]);
   }
-  c.out_view(0, 0, sizes, strides, offset(c));
 }
 
 void infer_permute(InferCtx& c) {
@@ -123,7 +141,8 @@ void infer_expand(InferCtx& c) {
   IntArrayRef wanted = c.ints(1);
   int n = c.dim(0), lead = int(wanted.size()) - n;
   VESTA_CHECK(lead >= 0, c.name(), ": expected at least ", n, " sizes, got ", wanted.size());
-  Sizes sizes(wanted.size()), strides(wanted.size());
+  OutMeta& v = c.start_view(0, int(wanted.size()));
+  SymInt *sizes = v.sizes(), *strides = v.strides();
   for (size_t d = 0; d < wanted.size(); ++d) {
     SymInt want(wanted[d]);
     bool own = int(d) >= lead;
@@ -137,7 +156,6 @@ void infer_expand(InferCtx& c) {
     sizes[d] = want;
     strides[d] = own && !(have == 1 && !(want == 1)) ? c.strides(0)[d - size_t(lead)] : SymInt(0);
   }
-  c.out_view(0, 0, sizes, strides, offset(c));
 }
 
 void infer_select(InferCtx& c) {
@@ -147,11 +165,9 @@ void infer_select(InferCtx& c) {
   SymInt size = c.sizes(0)[size_t(d)], index = c.integer(2);
   VESTA_CHECK_AS(IndexError, index < size && index >= 0 - size, c.name(), ": index ", index.str(), " is out of range for dim ", d, " of size ", size.str());
   if (index < 0) index += size;
-  Sizes sizes = sizes_vec(c, 0), strides = strides_vec(c, 0);
-  SymInt at = offset(c) + index * strides[size_t(d)];
-  sizes.erase(sizes.begin() + d);
-  strides.erase(strides.begin() + d);
-  c.out_view(0, 0, sizes, strides, at);
+  OutMeta& v = c.start_view(0, n - 1);
+  copy_without(c, d, v);
+  v.offset += index * c.strides(0)[size_t(d)];
 }
 
 void infer_slice(InferCtx& c) {
@@ -168,11 +184,10 @@ void infer_slice(InferCtx& c) {
   if (start > size) start = size;
   if (end < start) end = start;
   if (end > size) end = size;
-  Sizes sizes = sizes_vec(c, 0), strides = strides_vec(c, 0);
-  SymInt at = offset(c) + start * strides[size_t(d)];
-  sizes[size_t(d)] = ceil_div(end - start, step);
-  strides[size_t(d)] *= step;
-  c.out_view(0, 0, sizes, strides, at);
+  OutMeta& v = start_like_self(c);
+  v.offset += start * v.strides()[d];
+  v.sizes()[d] = ceil_div(end - start, step);
+  v.strides()[d] *= step;
 }
 
 void infer_unsqueeze(InferCtx& c) {
@@ -469,7 +484,8 @@ OP("reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
       for (auto d : t.sizes()) numel *= SymInt(d);
       for (size_t d = 0; d < sizes.size(); ++d) { if (sizes[d] == -1) unknown = int(d); else known *= sizes[d]; }
       if (unknown >= 0 && !(known == 0)) sizes[size_t(unknown)] = numel / known;
-      bool view = view_strides(t, sizes, strides);
+      strides.resize(sizes.size());
+      bool view = view_strides(t, sizes, strides.data());
       return view ? t.view(a.ints(1)) : t.clone(MemoryFormat::Contiguous).view(a.ints(1)); },
   .shard = Shard::view(), .doc = "view where possible, else a contiguous copy.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), std::vector<int64_t>{2, -1}); s(s.t({3, 4}).transpose(0, 1), std::vector<int64_t>{12}); }),

@@ -71,7 +71,9 @@ bool Adam::accepts(const OptimizerOptions& options) const {
 bool Adam::uses_slot(size_t slot, const OptimizerOptions& options) const {
   return slot != kMaxExpAvgSq || static_cast<const AdamOptions&>(options).amsgrad();
 }
-Tensor Adam::make_slot(size_t slot, const Tensor& param) const { return make_adam_slot(slot, param); }
+Tensor Adam::make_slot(size_t slot, const Tensor& param, const OptimizerOptions&) const {
+  return make_adam_slot(slot, param);
+}
 void Adam::update(const OptimizerOptions& options, Update& u) {
   adam(static_cast<const AdamOptions&>(options), u.params, u.grads, u.state, false);
 }
@@ -86,7 +88,9 @@ bool AdamW::accepts(const OptimizerOptions& options) const {
 bool AdamW::uses_slot(size_t slot, const OptimizerOptions& options) const {
   return slot != kMaxExpAvgSq || static_cast<const AdamWOptions&>(options).amsgrad();
 }
-Tensor AdamW::make_slot(size_t slot, const Tensor& param) const { return make_adam_slot(slot, param); }
+Tensor AdamW::make_slot(size_t slot, const Tensor& param, const OptimizerOptions&) const {
+  return make_adam_slot(slot, param);
+}
 void AdamW::update(const OptimizerOptions& options, Update& u) {
   adam(static_cast<const AdamWOptions&>(options), u.params, u.grads, u.state, true);
 }

@@ -77,31 +77,52 @@ Optimizer::Optimizer(std::unique_ptr<OptimizerOptions> defaults, std::vector<std
 }
 
 void Optimizer::add_param_group(OptimizerParamGroup group) {
-  if (group.has_options()) {
-    VESTA_CHECK(accepts(group.options()),
-                "Optimizer: the options of a parameter group belong to another optimiser");
-    group.options().check();
-  } else {
-    group.set_options(defaults_->clone());
-  }
+  if (!group.has_options()) group.set_options(defaults_->clone());
+  VESTA_CHECK(accepts(group.options()),
+              "Optimizer: the options of a parameter group belong to another optimiser");
+  group.options().check();
+  check_parameters(group.params());
+  group.state().assign(slots_.size(), std::vector<Tensor>(group.params().size()));
+  groups_.push_back(std::move(group));
+}
+
+// Before anything is added.
+void Optimizer::check_parameters(const std::vector<Tensor>& parameters) const {
   std::unordered_set<const TensorImpl*> known;
-  for (const auto& other : groups_)
-    for (const Tensor& param : other.params()) known.insert(param.impl());
-  for (const Tensor& param : group.params()) {
+  for (const Tensor& param : this->parameters()) known.insert(param.impl());
+  for (const Tensor& param : parameters) {
     VESTA_CHECK(param.defined(), "Optimizer: a parameter is undefined");
     VESTA_CHECK(param.is_leaf(), "Optimizer: can only optimise leaf tensors, one is the result of ",
                 param.grad_fn_name());
     VESTA_CHECK(known.insert(param.impl()).second, "Optimizer: a parameter of shape ",
                 shape_text(param.sizes()), " is listed twice");
   }
-  group.state().assign(slots_.size(), std::vector<Tensor>(group.params().size()));
-  groups_.push_back(std::move(group));
+}
+
+void Optimizer::add_parameters(const std::vector<Tensor>& parameters) {
+  VESTA_CHECK(!groups_.empty(), "Optimizer::add_parameters: there is no parameter group");
+  check_parameters(parameters);
+  for (const Tensor& param : parameters) {
+    groups_[0].add_param(param);
+    for (auto& slot : groups_[0].state()) slot.emplace_back();
+  }
+}
+
+std::vector<Tensor> Optimizer::parameters() const {
+  std::vector<Tensor> out;
+  for (const auto& group : groups_) out.insert(out.end(), group.params().begin(), group.params().end());
+  return out;
 }
 
 void Optimizer::ensure_state(OptimizerParamGroup& group, size_t i) {
   for (size_t s = 0; s < slots_.size(); ++s)
     if (!group.state()[s][i].defined() && uses_slot(s, group.options()))
-      group.state()[s][i] = make_slot(s, group.params()[i]);
+      group.state()[s][i] = make_slot(s, group.params()[i], group.options());
+}
+
+std::vector<int64_t> Optimizer::slot_sizes(size_t slot, const Tensor& param) const {
+  if (slots_[slot] == kStep) return {};
+  return std::vector<int64_t>(param.sizes().begin(), param.sizes().end());
 }
 
 void Optimizer::init_state() {
@@ -204,8 +225,7 @@ void Optimizer::load_state_dict(const StateDict& dict) {
       bool has_state = false;
       for (const auto& slot : slots_) has_state |= dict.contains(prefix + slot);
       for (size_t s = 0; s < slots_.size(); ++s)
-        if (uses_slot(s, *loaded))
-          expect(prefix + slots_[s], slots_[s] == kStep ? IntArrayRef() : param.sizes(), has_state);
+        if (uses_slot(s, *loaded)) expect(prefix + slots_[s], slot_sizes(s, param), has_state);
     }
   }
   for (const auto& item : dict)
@@ -221,10 +241,11 @@ void Optimizer::load_state_dict(const StateDict& dict) {
       for (size_t s = 0; s < slots_.size(); ++s) {
         Tensor& slot = group.state()[s][i];
         if (const Tensor* value = dict.find(state_prefix(g, i) + slots_[s])) {
-          if (!slot.defined()) slot = make_slot(s, group.params()[i]);
+          if (!slot.defined()) slot = make_slot(s, group.params()[i], group.options());
           slot.copy_(*value);
         } else if (slot.defined()) {
-          slot.zero_();  // as new; the tensor may be known to a captured step
+          slot.copy_(make_slot(s, group.params()[i],
+                               group.options()));  // as new; the tensor may be known to a captured step
         }
       }
   }

@@ -33,7 +33,7 @@ bool SGD::uses_slot(size_t slot, const OptimizerOptions& options) const {
   const auto& o = static_cast<const SGDOptions&>(options);
   return o.momentum() != 0 && (slot == kMomentum || o.dampening() != 0);
 }
-Tensor SGD::make_slot(size_t slot, const Tensor& param) const {
+Tensor SGD::make_slot(size_t slot, const Tensor& param, const OptimizerOptions&) const {
   if (slot == kStep) return zeros({}, TensorOptions(kFloat32));
   return zeros_like(param);
 }

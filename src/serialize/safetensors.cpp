@@ -4,39 +4,26 @@
 #include <vesta/error.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/file.h"
-#include "base/ref.h"
 #include "core/storage.h"
+#include "serialize/byte_region.h"
 #include "vesta/ops.h"
 
 namespace vesta {
 namespace {
 
-// A map that the tensors of a file own together.
-struct SharedMap {
-  std::atomic<uint32_t> refs{1};
-  MappedFile file;
-  explicit SharedMap(const std::string& path) : file(path, MappedFile::Access::CopyOnWrite) {}
-  static void destroy(SharedMap* map) { delete map; }
-};
-
-Tensor read_entry(const SafetensorsEntry& e, const Ref<SharedMap>& map, const std::string& path) {
-  std::byte* data = map->file.writable_data() + e.begin;
-  if (e.dtype == kBool)  // any other byte in a bool is undefined behaviour for whoever reads it
-    for (uint64_t i = 0; i < e.end - e.begin; ++i)
-      VESTA_CHECK_AS(IoError, data[i] <= std::byte{1}, "load_safetensors '", path, "': element ", i,
-                     " of bool tensor '", e.name, "' is ", int(data[i]), ", expected 0 or 1");
-  if (e.begin == e.end) return empty_cpu(e.sizes, e.dtype);
-  if (reinterpret_cast<uintptr_t>(data) % element_size(e.dtype) !=
-      0) {  // other writers may leave data unaligned
-    Tensor copy = empty_cpu(e.sizes, e.dtype);
-    std::memcpy(copy.data_ptr(), data, e.end - e.begin);
-    return copy;
+Tensor read_entry(const SafetensorsEntry& e, const ByteRegion& file, const std::string& path) {
+  const ByteRegion data = file.slice(size_t(e.begin), size_t(e.end - e.begin));
+  if (e.dtype == kBool) {
+    const size_t bad = find_bad_bool(data.data(), data.size());
+    VESTA_CHECK_AS(IoError, bad == data.size(), "load_safetensors '", path, "': element ", bad,
+                   " of bool tensor '", e.name, "' is ", int(data.data()[bad]), ", expected 0 or 1");
   }
-  return from_blob(
-      data, e.sizes, [map](void*) {}, TensorOptions(e.dtype));
+  std::vector<int64_t> strides(e.sizes.size());
+  contiguous_strides(e.sizes.data(), int(e.sizes.size()), strides.data());
+  // Other writers may leave data unaligned: those are copied.
+  return view_of_storage(storage_tensor(data, element_size(e.dtype)), e.dtype, e.sizes, strides, 0);
 }
 
 }  // namespace
@@ -66,11 +53,11 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
 }
 
 Safetensors load_safetensors_file(const std::string& path) {
-  auto map = Ref<SharedMap>::adopt(new SharedMap(path));
-  SafetensorsHeader header = parse_safetensors_header(map->file.bytes(), path);
+  const ByteRegion file = map_region(path);
+  SafetensorsHeader header = parse_safetensors_header(file.bytes(), path);
   Safetensors result;
   result.metadata = std::move(header.metadata);
-  for (auto& e : header.entries) result.tensors.emplace(e.name, read_entry(e, map, path));
+  for (auto& e : header.entries) result.tensors.emplace(e.name, read_entry(e, file, path));
   return result;
 }
 

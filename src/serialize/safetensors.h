@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "vesta/dtype.h"
-#include "vesta/serialize.h"
+#include "vesta/safetensors.h"
 
 namespace vesta {
 

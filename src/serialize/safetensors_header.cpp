@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/checked_math.h"
+#include "serialize/format_error.h"
 #include "serialize/safetensors.h"
 
 static_assert(std::endian::native == std::endian::little,
@@ -30,18 +31,11 @@ constexpr const char* kOtherDTypes[] = {"U16",     "U32", "U64",     "F8_E4M3", 
 #define FORMAT_CHECK(cond, ...) \
   VESTA_CHECK_AS(IoError, cond, "load_safetensors '", source, "': ", __VA_ARGS__)
 
-// Names in messages: hostile ones may be long or hold control characters.
-std::string shown(const std::string& name) {
-  std::string text = "'";
-  for (char c : name.substr(0, 120)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return text + (name.size() > 120 ? "...'" : "'");
-}
-
 // Builds the header while the text is read: no document tree, so memory stays proportional to what is kept, and nothing
 // recurses. Depth 1: names; depth 2: the fields of a tensor, or metadata; depth 3: numbers of a list.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit HeaderReader(const std::string& source) : source(source) {}
+  explicit HeaderReader(const std::string& from) : source(from) {}
 
   struct Fields {
     std::string name, dtype;
@@ -144,13 +138,13 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 // Bytes of a tensor; throws where they do not fit into 63 bits.
 uint64_t checked_bytes(const SafetensorsEntry& e, const std::string& source) {
   uint64_t bytes = element_size(e.dtype);
-  for (int64_t n : e.sizes)
-    if (n == 0) return 0;
+  bool empty = false;
   for (int64_t n : e.sizes) {
-    bool overflow = __builtin_mul_overflow(bytes, uint64_t(n), &bytes) || bytes > INT64_MAX;
+    empty |= n == 0;  // sizes beside a zero count too: strides are made of them
+    bool overflow = __builtin_mul_overflow(bytes, uint64_t(n ? n : 1), &bytes) || bytes > INT64_MAX;
     FORMAT_CHECK(!overflow, "the sizes of tensor ", shown(e.name), " do not fit into 63 bits");
   }
-  return bytes;
+  return empty ? 0 : bytes;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <vesta/error.h>
-#include <vesta/serialize.h>
+#include <vesta/safetensors.h>
 
 #include <filesystem>
 

@@ -15,7 +15,7 @@ using autograd::variable_list;
 
 class TracedSuite : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Ops, TracedSuite, testing::ValuesIn(families()),
-                         [](auto& info) { return info.param; });
+                         [](auto& tested) { return tested.param; });
 
 Arguments with_tensors(const Arguments& args, const variable_list& in) {
   size_t k = 0;

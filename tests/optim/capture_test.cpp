@@ -74,6 +74,18 @@ TEST(CapturedStep, compiled_equals_eager_with_damped_sgd) {
   check<SGD>(SGDOptions(0.1).momentum(0.9).dampening(0.4));
 }
 
+TEST(CapturedStep, compiled_equals_eager_with_the_other_rules) {
+  check<RMSprop>(RMSpropOptions(0.01).momentum(0.5).centered(true));
+  check<Adagrad>(AdagradOptions(0.05).lr_decay(0.1));
+  check<Adadelta>(AdadeltaOptions(0.5));
+  check<Adamax>(AdamaxOptions(0.02).weight_decay(0.1));
+  check<NAdam>(NAdamOptions(0.02).decoupled_weight_decay(true).weight_decay(0.1));
+  check<RAdam>(RAdamOptions(0.05).betas({0.8, 0.6}));
+  check<Rprop>(RpropOptions(0.01));
+  check<ASGD>(ASGDOptions(0.05).t0(2));
+  check<Adafactor>(AdafactorOptions(0.05));
+}
+
 TEST(CapturedStep, AScheduleInsideIsRefused) {
   Tensor w = ones({2}).requires_grad_();
   SGD opt({w}, SGDOptions(0.5));

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <vesta/error.h>
-#include <vesta/serialize.h>
+#include <vesta/safetensors.h>
 
 #include <cstring>
 #include <filesystem>

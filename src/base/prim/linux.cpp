@@ -147,6 +147,21 @@ int available_cores() {
   return quota > 0 ? std::min(cores, quota) : cores;
 }
 
+int current_cpu() { return sched_getcpu(); }
+
+void avoid_cpu(int cpu) {
+  constexpr int kBits = 1 << 16;
+  cpu_set_t* set = CPU_ALLOC(kBits);
+  if (!set) return;
+  size_t bytes = CPU_ALLOC_SIZE(kBits);
+  CPU_ZERO_S(bytes, set);
+  if (cpu >= 0 && sched_getaffinity(getpid(), bytes, set) == 0) {
+    CPU_CLR_S(static_cast<size_t>(cpu), bytes, set);
+    if (CPU_COUNT_S(bytes, set) > 0) sched_setaffinity(0, bytes, set);
+  }
+  CPU_FREE(set);
+}
+
 size_t page_bytes() {
   static const size_t bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return bytes;

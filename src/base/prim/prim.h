@@ -31,6 +31,10 @@ inline void cpu_relax() {
 // --- cores ---
 // Cores that this process may use: its affinity mask cut by the cgroup quota (rounded up); at least 1.
 int available_cores();
+// The core this thread runs on now; -1 where that is not known.
+int current_cpu();
+// Keeps this thread off one core, if the process (its main thread's affinity) may use others.
+void avoid_cpu(int cpu);
 // The quota alone: 0 = no limit. `root` is prefixed to /proc and /sys paths, so that tests can lay out a
 // tree.
 int cgroup_cores(const std::string& root = "");

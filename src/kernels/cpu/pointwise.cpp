@@ -23,26 +23,24 @@ constexpr int64_t kGrain = 32768;  // elements a thread takes at once; below it 
 constexpr int64_t kChunk = 1024;   // staged elements: 4 operands x 16 bytes x 1024 = 64 KiB at most
 constexpr int kMaxInputs = 4;
 
-void fill_attrs(const Op& op, const Value* args, ScalarAttr* attrs) {
-  for (int k = 0; k < op.num_attrs; ++k) {
-    const Value& v = args[op.attr_args[k]];
-    switch (v.kind) {
-      case ValueKind::Float:
-        // Out of range is undefined in C++; such an attribute only meets integer loops where promotion rejected it.
-        attrs[k] = {v.d, 0, v.d > -9e18 && v.d < 9e18 ? int64_t(v.d) : 0};
-        break;
-      case ValueKind::Complex: {
-        auto* c = static_cast<const double*>(v.ptr);
-        attrs[k] = {c[0], c[1], 0};
-        break;
-      }
-      case ValueKind::None:
-        attrs[k] = {0, 0, 0};
-        break;
-      default:
-        attrs[k] = {double(v.i), 0, v.i};
+ScalarAttr attr_of(const Value& v) {
+  switch (v.kind) {
+    case ValueKind::Float:
+      // Out of range is undefined in C++; such an attribute only meets integer loops where promotion rejected it.
+      return {v.d, 0, v.d > -9e18 && v.d < 9e18 ? int64_t(v.d) : 0};
+    case ValueKind::Complex: {
+      auto* c = static_cast<const double*>(v.ptr);
+      return {c[0], c[1], 0};
     }
+    case ValueKind::None:
+      return {0, 0, 0};
+    default:
+      return {double(v.i), 0, v.i};
   }
+}
+
+void fill_attrs(const Op& op, const Value* args, ScalarAttr* attrs) {
+  for (int k = 0; k < op.num_attrs; ++k) attrs[k] = attr_of(args[op.attr_args[k]]);
 }
 
 // Attributes that take no part in promotion must fit the computation: alpha of an integer add cannot be 0.5.
@@ -288,26 +286,36 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
   }
 }
 
+// Many elements: the pool takes chunks of them.
+[[gnu::noinline]] void run_parallel(const Op& op, const void* const* in, TensorImpl* out, int64_t n,
+                                    size_t in_size, size_t out_size, ScalarLoop fn, const ScalarAttr* attrs) {
+  parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
+    const void* src[kMaxInputs];
+    for (int k = 0; k < op.num_tensor_args; ++k)
+      src[k] = static_cast<const char*>(in[k]) + size_t(begin) * in_size;
+    void* dst[1] = {static_cast<char*>(out->data) + size_t(begin) * out_size};
+    fn(src, dst, end - begin, attrs);
+  });
+}
+
 // The short way: operands of one direct dtype and equal sizes, contiguous, on the CPU.
-bool try_fast(const Op& op, const Value* args, Value* outs) {
-  const Value& first = args[op.tensor_args[0]];
-  if (first.kind != ValueKind::Tensor) return false;
-  TensorImpl* a = first.tensor;
+[[gnu::always_inline]] inline bool try_fast(const Op& op, const Value* args, Value* outs) {
+  if (args->kind != ValueKind::Tensor) return false;
+  TensorImpl* a = args->tensor;
   constexpr uint32_t kWanted = TensorImpl::kContiguous | TensorImpl::kHasData;
   constexpr uint32_t kChecked = kWanted | TensorImpl::kConj | TensorImpl::kNeg;
   DType t = a->dtype;
-  if ((a->bits & kChecked) != kWanted || a->device != 0 || a->ndim > TensorImpl::kInlineDims ||
+  int ndim = a->ndim;
+  if ((a->bits & kChecked) != kWanted || a->device != 0 || ndim > TensorImpl::kInlineDims ||
       !(op.direct_types >> int(t) & 1))
     return false;
   const void* in[kMaxInputs];
   in[0] = a->data;
-  for (int k = 1; k < op.num_tensor_args; ++k) {
-    const Value& v = args[op.tensor_args[k]];
-    if (v.kind != ValueKind::Tensor) return false;
-    TensorImpl* b = v.tensor;
-    if (b->dtype != t || (b->bits & kChecked) != kWanted || b->ndim != a->ndim || b->device != 0)
-      return false;
-    for (int d = 0; d < a->ndim; ++d)
+  for (int k = 1; k < op.leading_tensors; ++k) {
+    if (args[k].kind != ValueKind::Tensor) return false;
+    TensorImpl* b = args[k].tensor;
+    if (b->dtype != t || (b->bits & kChecked) != kWanted || b->ndim != ndim || b->device != 0) return false;
+    for (int d = 0; d < ndim; ++d)
       if (b->inline_sizes[d] != a->inline_sizes[d]) return false;
     in[k] = b->data;
   }
@@ -315,15 +323,19 @@ bool try_fast(const Op& op, const Value* args, Value* outs) {
   if (op.num_attrs) {
     // Numbers must not change the type: an integer tensor with a float number, or anything with a complex one, does.
     for (int k = 0; k < op.num_attrs; ++k) {
-      ValueKind kind = args[op.attr_args[k]].kind;
-      if (kind == ValueKind::Complex && !is_complex(t)) return false;
-      if (is_integral(t, true) && (kind == ValueKind::Float || (t == DType::Bool && kind == ValueKind::Int)))
-        return false;
+      const Value& v = args[op.attr_args[k]];
+      if (v.kind == ValueKind::Int) [[likely]] {
+        if (t == DType::Bool) return false;
+        attrs[k] = {double(v.i), 0, v.i};
+        continue;
+      }
+      if (v.kind == ValueKind::Complex && !is_complex(t)) return false;
+      if (v.kind == ValueKind::Float && is_integral(t, true)) return false;
+      attrs[k] = attr_of(v);
     }
-    fill_attrs(op, args, attrs);
   }
   ComputeType c = compute_type(t);
-  DType result = op.def->types.result == ResultType::Bool ? DType::Bool : t;
+  DType result = op.bool_result ? DType::Bool : t;
   int64_t n = a->numel;
   if (op.def->check_divisor) [[unlikely]]
     check_divisor(op, in[op.num_tensor_args - 1], c, n);
@@ -331,12 +343,11 @@ bool try_fast(const Op& op, const Value* args, Value* outs) {
   if (op.form == OpForm::Functional) [[likely]] {
     o = new_tensor(size_t(n) * element_size(result));
     o->dtype = result;
-    o->ndim = a->ndim;
+    o->ndim = uint8_t(ndim);
     o->numel = n;
-    for (int d = 0; d < a->ndim; ++d) {
-      o->inline_sizes[d] = a->inline_sizes[d];
-      o->inline_strides[d] = a->inline_strides[d];
-    }
+    // All six dims: a copy of known length is a few vector moves.
+    std::memcpy(o->inline_sizes, a->inline_sizes, sizeof(a->inline_sizes));
+    std::memcpy(o->inline_strides, a->inline_strides, sizeof(a->inline_strides));
     o->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
   } else if (op.form == OpForm::InPlace && result == t) {
     o = a;
@@ -348,18 +359,12 @@ bool try_fast(const Op& op, const Value* args, Value* outs) {
   outs[0].kind = ValueKind::Tensor;
   outs[0].tensor = o;
   ScalarLoop fn = op.loops[int(c)];
-  if (n <= kGrain) [[likely]] {
-    void* out[1] = {o->data};
-    fn(in, out, n, attrs);
+  if (n > kGrain) [[unlikely]] {
+    run_parallel(op, in, o, n, element_size(t), element_size(result), fn, attrs);
     return true;
   }
-  int64_t in_size = int64_t(element_size(t)), out_size = int64_t(element_size(result));
-  parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
-    const void* src[kMaxInputs];
-    for (int k = 0; k < op.num_tensor_args; ++k) src[k] = static_cast<const char*>(in[k]) + begin * in_size;
-    void* out[1] = {static_cast<char*>(o->data) + begin * out_size};
-    fn(src, out, end - begin, attrs);
-  });
+  void* out[1] = {o->data};
+  fn(in, out, n, attrs);
   return true;
 }
 

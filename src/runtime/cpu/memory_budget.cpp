@@ -22,6 +22,7 @@ constinit std::atomic<uint64_t> peak_reserved{0};
 constinit std::atomic<uint64_t> maps{0};
 constinit std::atomic<int64_t> in_use{0};
 constinit std::atomic<int64_t> peak{0};
+constinit std::atomic<int64_t> watched{0};
 
 template <class T>
 void raise(std::atomic<T>& top, T value) {
@@ -68,9 +69,17 @@ void reset_peak_reserved() {
 
 void add_in_use(int64_t bytes) {
   int64_t now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (bytes > 0) raise(peak, now);
+  if (bytes > 0) {
+    raise(peak, now);
+    raise(watched, now);
+  }
 }
 
+int64_t bytes_in_use() { return in_use.load(std::memory_order_relaxed); }
+int64_t watched_peak() { return watched.load(std::memory_order_relaxed); }
+void restart_watched_peak() {
+  watched.store(in_use.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
 uint64_t peak_in_use() { return static_cast<uint64_t>(peak.load(std::memory_order_relaxed)); }
 void reset_peak_in_use() { peak.store(in_use.load(std::memory_order_relaxed), std::memory_order_relaxed); }
 

@@ -19,6 +19,10 @@ uint64_t map_count();
 void add_in_use(int64_t bytes);
 uint64_t peak_in_use();
 void reset_peak_in_use();
+int64_t bytes_in_use();
+// A second peak of the same count, for the profiler.
+int64_t watched_peak();
+void restart_watched_peak();
 
 // Throws OutOfMemory that names the request and where memory stands.
 [[noreturn]] void throw_out_of_memory(size_t bytes);

@@ -1,0 +1,106 @@
+// The profiler: nesting, counts, memory, the table and the trace.
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "core/core_testing.h"
+#include "vesta/autograd.h"
+#include "vesta/profiler.h"
+
+namespace vesta {
+namespace {
+
+using namespace core_testing;
+
+const profiler::Summary* find(const std::vector<profiler::Summary>& list, const std::string& name) {
+  for (auto& s : list)
+    if (s.name == name) return &s;
+  return nullptr;
+}
+
+TEST(Profiler, counts_calls_and_nests_what_operators_and_backward_call) {
+  Tensor x = randn({64, 64}).requires_grad_();
+  profiler::Profile p = profiler::record([&] {
+    profiler::Range range("step");
+    for (int i = 0; i < 3; ++i) x.mm(x).sum().backward();
+  });
+  auto ops = p.by_op();
+  ASSERT_TRUE(find(ops, "mm"));
+  EXPECT_EQ(find(ops, "mm")->calls, 9);  // three forward, two for each backward
+  ASSERT_TRUE(find(ops, "MmBackward"));
+  EXPECT_EQ(find(ops, "MmBackward")->calls, 3);
+  const auto* step = find(ops, "step");
+  ASSERT_TRUE(step);
+  int64_t self = 0;
+  for (auto& s : ops) {
+    EXPECT_GE(s.self_ns, 0) << s.name;
+    EXPECT_LE(s.self_ns, s.total_ns) << s.name;
+    self += s.self_ns;
+  }
+  EXPECT_EQ(self, step->total_ns);  // every event lies inside the range
+  EXPECT_LE(step->total_ns, p.wall_ns());
+  for (auto& e : p.events()) {
+    EXPECT_LE(e.begin_ns, e.end_ns);
+    if (e.parent < 0) continue;
+    EXPECT_LE(p.events()[size_t(e.parent)].begin_ns, e.begin_ns);
+    EXPECT_GE(p.events()[size_t(e.parent)].end_ns, e.end_ns);
+  }
+}
+
+TEST(Profiler, gives_bytes_of_results_and_the_memory_peak_of_each_operator) {
+  constexpr int64_t kElements = 1 << 20;
+  profiler::Profile p = profiler::record([&] {
+    Tensor a = zeros({kElements});
+    Tensor b = a + a;
+    {
+      profiler::Range range("two temporaries");
+      Tensor c = (b * 2).exp_() * 3;
+    }
+  });
+  auto ops = p.by_op();
+  EXPECT_EQ(find(ops, "add.Tensor")->bytes, kElements * 4);
+  EXPECT_GE(find(ops, "add.Tensor")->peak_bytes, kElements * 4);
+  EXPECT_LT(find(ops, "add.Tensor")->peak_bytes, kElements * 5);
+  EXPECT_GE(find(ops, "two temporaries")->peak_bytes, kElements * 8);
+  EXPECT_LT(find(ops, "two temporaries")->peak_bytes, kElements * 10);
+  EXPECT_GE(p.peak_bytes(), kElements * 16);
+}
+
+TEST(Profiler, table_and_chrome_trace_hold_the_operators) {
+  profiler::Recorder recorder({.shapes = true});
+  Tensor y = randn({8, 16}).mm(randn({16, 4}));
+  profiler::Profile p = recorder.stop();
+  std::string table = p.table(10, true);
+  EXPECT_NE(table.find("mm"), std::string::npos);
+  EXPECT_NE(table.find("[8, 16], [16, 4]"), std::string::npos) << table;
+  std::string path = (std::filesystem::temp_directory_path() / "vesta_profiler_test.json").string();
+  p.write_chrome_trace(path);
+  auto json = nlohmann::json::parse(read_all(path));
+  std::filesystem::remove(path);
+  bool found = false;
+  for (auto& e : json["traceEvents"])
+    if (e["name"] == "mm") {
+      found = true;
+      EXPECT_EQ(e["ph"], "X");
+      EXPECT_GE(e["dur"].get<double>(), 0);
+      EXPECT_EQ(e["args"]["result_bytes"], 8 * 4 * 4);
+    }
+  EXPECT_TRUE(found);
+  EXPECT_THROW(p.write_chrome_trace("/no/such/folder/trace.json"), IoError);
+}
+
+TEST(Profiler, survives_errors_and_refuses_a_second_recorder) {
+  profiler::Recorder recorder;
+  EXPECT_THROW(profiler::Recorder second, ValueError);
+  EXPECT_THROW(randn({2, 3}).mm(randn({2, 3})), ValueError);
+  Tensor y = ones({2}) + 1;
+  profiler::Profile p = recorder.stop();
+  EXPECT_EQ(find(p.by_op(), "mm")->calls, 1);
+  for (auto& e : p.events()) EXPECT_GE(e.end_ns, e.begin_ns);
+  EXPECT_THROW(recorder.stop(), ValueError);
+  EXPECT_EQ(profiler::record([] {}).events().size(), 0u);
+}
+
+}  // namespace
+}  // namespace vesta
