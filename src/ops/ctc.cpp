@@ -134,6 +134,7 @@ bool differences(SampleGen& s) { return s.dtype() == kDouble; }
 
 constexpr OpDef table[] = {
 OP("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = ctc_types,
   .decompose = [](const Args& a) -> Results {
       check_log_probs(a);
@@ -143,6 +144,7 @@ OP("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[
   .shard = {"replicate"}, .doc = "Negative log likelihood of the target sequences over all alignments; mean divides by the target lengths first.",
   .samples = [](SampleGen& s) { if (!differences(s)) { s(log_probs(s, {5, 2, 4}), s.make({2, 3}, range(1, 3), kLong), Ints{5, 4}, Ints{2, 1}); s(log_probs(s, {5, 4}), s.make({2}, range(1, 3), kLong), Ints{5}, Ints{2}, 0, 0); } }),
 OP("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = ctc_types,
   .decompose = [](const Args& a) -> Results {
       check_log_probs(a);

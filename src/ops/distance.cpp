@@ -133,6 +133,7 @@ int vjp_pdist_backward(const Grad& g) {
 
 constexpr OpDef table[] = {
 OP("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = distance_types,
   .decompose = [](const Args& a) -> Results {
       const Tensor &x = a.tensor(0), &y = a.tensor(1);
@@ -186,6 +187,7 @@ OP("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) ->
   .shard = {"batch"}, .doc = "Gradient of _cdist_forward in x1.",
   .samples = [](SampleGen& s) { for (double p : {1.0, 1.5, 2.0, 3.0}) s(s.t({2, 2}), s.t({2, 3}), s.t({2, 3}), p, s.t({2, 2}, range(1, 4))); }),
 OP("pdist(Tensor self, float p=2) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = distance_types,
   .decompose = [](const Args& a) -> Results {
       VESTA_CHECK(a.tensor(0).dim() == 2, a.name(), ": expected self with 2 dims, got ", a.tensor(0).dim());

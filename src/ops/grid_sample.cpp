@@ -155,6 +155,7 @@ Tensor inner_points(SampleGen& s, SampleGen::Shape sizes) { return s.t(sizes, ra
 
 constexpr OpDef table[] = {
 OP("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
       VESTA_CHECK(a.tensor(0).dim() == 4 || a.tensor(0).dim() == 5, a.name(), ": expected input with 4 or 5 dims, got ", a.tensor(0).dim());

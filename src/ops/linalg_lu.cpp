@@ -300,6 +300,7 @@ Tensor conditioned(SampleGen& s, std::vector<int64_t> sizes) {
 
 constexpr OpDef table[] = {
 OP("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types, .infer = infer_lu_factor, .kernels = {{Cpu, k_lu_factor}},
   .save = {out(0), out(1)},
   .vjp = [](const Grad& g) { return grads(G(0) {
@@ -310,6 +311,7 @@ OP("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -
   .doc = "LU factors of A with row exchanges, packed; info is the position of the first zero pivot, or 0.",
   .samples = [](SampleGen& s) { s(conditioned(s, {3, 3})); s(conditioned(s, {2, 4, 2})); s(conditioned(s, {2, 3})); s(conditioned(s, {3, 3}), false); s(s.t({0, 3, 3})); s(s.t({2, 0, 0})); }),
 OP("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types,
   .decompose = [](const Args& a) -> Results {
       auto [lu, pivots, info] = linalg_lu_factor_ex(a.tensor(0), a.flag(1), false);
@@ -317,6 +319,7 @@ OP("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)
   .non_diff_outputs = 0b10, .shard = {"linalg-batch"}, .doc = "LU factors of A, packed, and the row exchanges.",
   .samples = [](SampleGen& s) { s(conditioned(s, {3, 3})); s(conditioned(s, {2, 2, 3})); }),
 OP("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types,
   .decompose = [](const Args& a) -> Results {
       auto [lu, pivots, info] = linalg_lu_factor_ex(a.tensor(0), a.flag(1), false);
@@ -337,6 +340,7 @@ OP("lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpa
   .samples = [](SampleGen& s) {
       s(s.t({3, 3}), s.make({3}, range(3, 3), kInt)); s(s.t({2, 4, 2}), s.make({2, 2}, range(2, 4), kInt)); s(s.t({2, 3}), s.make({2}, range(2, 2), kInt)); }),
 OP("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_mixed, .infer = infer_lu_solve, .kernels = {{Cpu, k_lu_solve}},
   .save = {in(0), in(1), out(0)}, .vjp = vjp_lu_solve,
   .shard = {"linalg-batch"}, .doc = "Solves A X = B (or X A = B) from the LU factors of A.",
@@ -344,15 +348,18 @@ OP("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool 
       for (bool left : {true, false}) for (bool adjoint : {false, true}) s(conditioned(s, {3, 3}), s.make({3}, range(3, 3), kInt), left ? s.t({3, 2}) : s.t({2, 3}), left, adjoint);
       s(conditioned(s, {2, 3, 3}), s.make({2, 3}, range(3, 3), kInt), s.t({3, 2})); }),
 OP("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_mixed,
   .decompose = [](const Args& a) -> Results { return linalg_lu_solve(a.tensor(1), a.tensor(2), a.tensor(0)); },
   .shard = {"linalg-batch"}, .doc = "linalg_lu_solve with the right-hand side first.",
   .samples = [](SampleGen& s) { s(s.t({3, 2}), conditioned(s, {3, 3}), s.make({3}, range(3, 3), kInt)); }),
 OP("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types, .infer = infer_ldl_factor, .kernels = {{Cpu, k_ldl_factor}}, .non_differentiable = true,
   .shard = {"linalg-batch"}, .doc = "LDL factors of the lower triangle of a symmetric (or Hermitian) matrix, packed.",
   .samples = [](SampleGen& s) { s(conditioned(s, {3, 3})); s(conditioned(s, {2, 2, 2})); s(s.t({0, 0})); }),
 OP("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types,
   .decompose = [](const Args& a) -> Results {
       auto [ld, pivots, info] = linalg_ldl_factor_ex(a.tensor(0), a.flag(1), true);
@@ -360,6 +367,7 @@ OP("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tenso
   .non_differentiable = true, .shard = {"linalg-batch"}, .doc = "LDL factors; LinalgError where a pivot is zero.",
   .samples = [](SampleGen& s) { s(conditioned(s, {3, 3})); }),
 OP("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_mixed, .infer = infer_ldl_solve, .kernels = {{Cpu, k_ldl_solve}}, .non_differentiable = true,
   .shard = {"linalg-batch"}, .doc = "Solves A X = B from the LDL factors of A.",
   .samples = [](SampleGen& s) { s(conditioned(s, {3, 3}), s.make({3}, range(3, 3), kInt), s.t({3, 2})); }),

@@ -180,15 +180,18 @@ constexpr TypeRule norm_types{types::kFloatMask | types::kComplexMask, Promote::
 
 constexpr OpDef table[] = {
 OP("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = norm_types, .decompose = norm, .shard = {"decomp"}, .tol = {1e-4, 1e-4},
   .doc = "Norm of order ord of vectors (one dim) or matrices (two dims); without ord the 2-norm of all elements.",
   .samples = [](SampleGen& s) {
       s(s.t({3, 4})); s(s.t({5}), Scalar(3)); s(s.t({2, 3, 4}), Scalar(1), std::vector<int64_t>{1}, true); s(s.t({2, 3}), OwnedValue(), std::vector<int64_t>{0});
       if (field(s)) { s(separated(s, {3, 3}), Scalar(2)); s(separated(s, {2, 3, 2}), Scalar(kInf), std::vector<int64_t>{-2, -1}); } }),
 OP("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = norm_types, .decompose = norm_by_name, .shard = {"decomp"}, .tol = {1e-4, 1e-4}, .doc = "Norm 'fro' or 'nuc' of matrices.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), "fro"); if (field(s)) s(separated(s, {2, 3, 2}), "nuc", std::vector<int64_t>{1, 2}, true); }),
 OP("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = norm_types,
   .decompose = [](const Args& a) -> Results { return matrix_norm(a, a.tensor(0), a.scalar(1).toDouble(), a.ints(2), a.flag(3), opt_dtype(a, 4)); },
   .shard = {"decomp"}, .tol = {1e-4, 1e-4}, .doc = "Matrix norm of order 1, 2, infinity or its negative over two dims.",
@@ -197,15 +200,18 @@ OP("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=
       for (double p : {1.0, -1.0, 2.0, -2.0, kInf, -kInf}) s(separated(s, {3, 2}), Scalar(p));
       s(separated(s, {2, 3, 3}), Scalar(1), std::vector<int64_t>{2, 0}, true); s(separated(s, {2, 3, 2}), Scalar(2), std::vector<int64_t>{-1, -2}, true); }),
 OP("linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = norm_types,
   .decompose = [](const Args& a) -> Results { return matrix_norm(a, a.tensor(0), a.string(1), a.ints(2), a.flag(3), opt_dtype(a, 4)); },
   .shard = {"decomp"}, .tol = {1e-4, 1e-4}, .doc = "Frobenius ('fro') or nuclear ('nuc') norm over two dims.",
   .samples = [](SampleGen& s) { s(s.t({3, 4})); if (field(s)) s(separated(s, {2, 3, 2}), "nuc", std::vector<int64_t>{-2, -1}, true); }),
 OP("linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types, .decompose = cond, .shard = {"decomp"}, .tol = {1e-4, 1e-4},
   .doc = "Condition number in a matrix norm: by singular values for order 2, -2 or none, else norm times that of the inverse.",
   .samples = [](SampleGen& s) { s(separated(s, {3, 3})); s(separated(s, {2, 3, 2}), Scalar(-2)); s(separated(s, {2, 3, 3}), Scalar(1)); s(separated(s, {3, 3}), Scalar(kInf)); s(s.t({0, 2, 2})); }),
 OP("linalg_cond.p_str(Tensor self, str p) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types, .decompose = cond_by_name, .shard = {"decomp"}, .tol = {1e-4, 1e-4}, .doc = "Condition number in the norm 'fro' or 'nuc'.",
   .samples = [](SampleGen& s) { s(separated(s, {3, 3}), "fro"); s(separated(s, {2, 2, 2}), "nuc"); }),
 OP("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
@@ -230,6 +236,7 @@ OP("native_norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool kee
   .non_differentiable = true, .shard = {"replicate"}, .doc = "norm over dims, without a gradient.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), Scalar(2), std::vector<int64_t>{1}, true, OwnedValue()); }),
 OP("linalg__powsum(Tensor self, Scalar ord, int[]? dim, bool keepdim, ScalarType? dtype) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = norm_types,
   .decompose = [](const Args& a) -> Results {
       std::optional<DType> dtype = opt_dtype(a, 4);

@@ -243,6 +243,7 @@ void householder_samples(SampleGen& s) { s(s.t({4, 3}, range(-1, 1)), s.t({3}, r
 
 constexpr OpDef table[] = {
 OP("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types, .infer = infer_qr, .kernels = {{Cpu, k_qr}}, .save = {out(0), out(1)}, .vjp = vjp_qr,
   .shard = {"replicate"}, .doc = "A = Q R; mode 'reduced', 'complete' (square Q) or 'r' (no Q).",
   .samples = [](SampleGen& s) { s(conditioned(s, {4, 3})); s(conditioned(s, {2, 2, 3})); s(conditioned(s, {1, 3, 3}), "complete"); s(s.t({0, 3})); s(s.t({3, 0}), "complete"); s(s.t({0, 3, 2})); }),
@@ -253,12 +254,15 @@ OP("geqrf(Tensor self) -> (Tensor a, Tensor tau)",
   .forms = Out, .types = lapack_types, .infer = infer_geqrf, .kernels = {{Cpu, k_geqrf}}, .non_differentiable = true,
   .shard = {"linalg-batch"}, .doc = "QR as LAPACK packs it: R, the reflectors below it, and their factors.", .samples = [](SampleGen& s) { s(conditioned(s, {4, 3})); s(conditioned(s, {2, 2, 3})); s(s.t({0, 3})); }),
 OP("linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types, .infer = infer_householder, .kernels = {{Cpu, k_householder}}, .save = {in(0), in(1)}, .vjp = vjp_householder,
   .shard = {"linalg-batch"}, .doc = "The first columns of the product of reflectors I - tau v v^H, v in the columns of input.", .samples = householder_samples),
 OP("orgqr(Tensor self, Tensor input2) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types, .decompose = [](const Args& a) -> Results { return linalg_householder_product(a.tensor(0), a.tensor(1)); },
   .shard = {"linalg-batch"}, .doc = "linalg_householder_product.", .samples = householder_samples),
 OP("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = lapack_types, .infer = infer_ormqr, .kernels = {{Cpu, k_ormqr}}, .save = {in(0), in(1), in(2)}, .vjp = vjp_ormqr,
   .shard = {"linalg-batch"}, .doc = "Product of the square Q of reflectors (self, input2), or its adjoint, with input3 on the given side.",
   .samples = [](SampleGen& s) {

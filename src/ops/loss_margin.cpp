@@ -115,6 +115,7 @@ Tensor sample_labels(int64_t rows, int64_t classes) {
 
 constexpr OpDef table[] = {
 OP("multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = any_types,
   .decompose = [](const Args& a) -> Results { return std::get<0>(multilabel_margin_loss_forward(a.tensor(0), a.tensor(1), a.integer(2))); },
   .shard = {"replicate"}, .doc = "Mean over pairs of a label and another class of max(0, 1 - self[label] + self[other]); labels of a row end at the first -1.",

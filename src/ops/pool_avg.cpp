@@ -188,6 +188,7 @@ OP("avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int
   .shard = {"pool-avg"}, .doc = "Gradient of avg_pool2d: each element of grad_output spread over its window.",
   .samples = [](SampleGen& s) { if (s.dtype() != kLong) { s(s.t({1, 2, 3, 3}), s.t({1, 2, 5, 5}), Ints{3}, Ints{2}, Ints{1}, false, true, std::nullopt); s(s.t({2, 3, 2}), s.t({2, 5, 4}), Ints{2, 3}, Ints{2}, Ints{0, 1}, true, false, std::nullopt); } }),
 OP("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = avg_types, .infer = infer_avg<3>, .kernels = {{Cpu, k_avg<3>}},
   .save = {in(0)},
   .vjp = [](const Grad& g) { return grads(G(0) { return avg_pool3d_backward(g.dy(), g.in(0), g.ints(1), g.ints(2), g.ints(3), g.flag(4), g.flag(5), divisor_of(g, 6)); }); },
@@ -225,6 +226,7 @@ OP("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor",
   .shard = {"pool-avg"}, .doc = "Gradient of adaptive_avg_pool2d.",
   .samples = [](SampleGen& s) { s(s.t({1, 2, 2, 3}), s.t({1, 2, 4, 5})); s(s.t({2, 3, 4}), s.t({2, 2, 3})); }),
 OP("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = same_float,
   .decompose = [](const Args& a) -> Results {
       if (all_ones(a, 3)) return a.tensor(0).mean({-1, -2, -3}, true);

@@ -91,12 +91,14 @@ constexpr TypeRule real{types::bit(kFloat32) | types::bit(kFloat64), Promote::No
 
 constexpr OpDef table[] = {
 OP("quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = real, .decompose = [](const Args& a) { return quantile_of(a, false); }, .shard = {"decomp"},
   .doc = "The q-th quantiles of a dim, or of all elements; NaN where there is one.", .samples = tensor_samples),
 OP("quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
   .forms = Out, .types = real, .decompose = [](const Args& a) { return quantile_of(a, false); }, .shard = {"decomp"},
   .doc = "The q-th quantile of a dim, or of all elements; NaN where there is one.", .samples = number_samples),
 OP("nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = Out, .types = real, .decompose = [](const Args& a) { return quantile_of(a, true); }, .shard = {"decomp"},
   .doc = "The q-th quantiles of the elements that are not NaN.", .samples = tensor_samples),
 OP("nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",

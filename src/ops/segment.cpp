@@ -256,17 +256,6 @@ OP("trace_backward(Tensor grad, int[] sizes) -> Tensor",
       Tensor diagonal = a.tensor(0).expand({std::min(n[0], n[1])});
       return diagonal_backward(diagonal, n, 0, 0, 1); },
   .shard = {"replicate"}, .doc = "The gradient on the diagonal, zeros elsewhere.", .samples = [](SampleGen& s) { s(s.t({}), std::vector<int64_t>{3, 4}); s(s.t({}), std::vector<int64_t>{0, 4}); }),
-OP("linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-  .types = any_types,
-  .decompose = [](const Args& a) -> Results {
-      Tensor x = a.tensor(0);
-      VESTA_CHECK_AS(TypeError, is_floating_point(x.dtype()) || is_complex(x.dtype()), "linalg__powsum: expected a floating or complex tensor, got ", dtype_name(x.dtype()));
-      Scalar ord = a.scalar(1);
-      if (a.has(4)) x = x.to(DType(a.integer(4)));
-      Tensor size = x.abs(), powers = ord.toDouble() == 2 ? size * size : size.pow(ord);
-      return powers.sum(a.has(2) ? OptionalIntArrayRef(a.ints(2)) : OptionalIntArrayRef(), a.flag(3)); },
-  .shard = {"red-sum"}, .doc = "Sum of |x|^ord: a p-norm before the root, so that parts can be added.",
-  .samples = [](SampleGen& s) { if (is_floating_point(s.dtype()) || is_complex(s.dtype())) { s(s.t({3, 4}, range(1, 3))); s(s.t({3, 4}, range(1, 3)), Scalar(3), std::vector<int64_t>{0}, true); } }),
 };
 
 }  // namespace

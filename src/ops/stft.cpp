@@ -127,6 +127,7 @@ bool suits(SampleGen& s) { return s.dtype() == kFloat || s.dtype() == kDouble; }
 
 constexpr OpDef table[] = {
 OP("stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = any_types, .decompose = [](const Args& a) { return stft(a, false, "", 5); }, .shard = {"replicate"},
   .doc = "Spectra of the frames of a signal [time] or [batch, time], as [batch, frequencies, frames].",
   .samples = [](SampleGen& s) { if (suits(s)) { s(s.t({9}), 4, 2, 3, s.t({3}, range(0.5, 1)), true, true, true); s(s.t({2, 8}), 4, OwnedValue(), OwnedValue(), OwnedValue(), false, false, true); } }),
@@ -135,6 +136,7 @@ OP("stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=No
   .doc = "stft of a signal that is padded by n_fft / 2 on both sides, so that frames are centred.",
   .samples = [](SampleGen& s) { if (suits(s)) { s(s.t({9}), 4, 2, 3, s.t({3}, range(0.5, 1)), true, "reflect", true, true, true); s(s.t({2, 8}), 4, OwnedValue(), OwnedValue(), OwnedValue(), true, "constant", false, false, false); } }),
 OP("istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
+  .autocast = Autocast::Float32,
   .types = any_types, .decompose = istft, .shard = {"replicate"},
   .doc = "The signal of a spectrum [batch, frequencies, frames]: the frames overlap and add, divided by the squared windows.",
   .samples = [](SampleGen& s) { if (is_complex(s.dtype())) { s(s.t({3, 4}), 4, 2); s(s.t({2, 3, 4}), 4, 1, OwnedValue(), OwnedValue(), true, true, true, 4); s(s.t({4, 3}), 4, 2, OwnedValue(), OwnedValue(), false, false, false, OwnedValue(), true); } }),
