@@ -109,6 +109,7 @@ OP("batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? ru
   .shard = {"norm-batch"}, .doc = "native_batch_norm_backward; reserve is not read.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype()) && s.dtype() != kDouble) { s(s.t({4, 3, 2}), s.t({4, 3, 2}), s.t({3}), std::nullopt, std::nullopt, s.make({3}, {}, kFloat), s.make({3}, range(0.5, 2), kFloat), true, 1e-5, Flags{true, true, true}, s.make({0}, {}, kByte)); } }),
 OP("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+  .autocast = Autocast::Float32,
   .forms = InPlace | Out, .types = any_types, .decompose = renorm_of,
   .shard = {"pw-exceptdim"}, .doc = "Scales each slice of `dim` whose p-norm exceeds maxnorm down to it.",
   .samples = [](SampleGen& s) { if (!is_integral(s.dtype(), true)) { s(s.t({3, 4}), 2, 0, 1.5); s(s.t({2, 3, 2}), 1, -2, 100); s(s.t({2, 0}), 2, 0, 1); } }),

@@ -15,7 +15,7 @@ VESTA_ISA_TABLE(BatchNormTable, kBatchNormTable, batch_norm_table)
 namespace {
 
 constexpr int64_t kWork = 32768;  // elements per parallel chunk
-constexpr int64_t kRows = 1024;   // rows whose sums run in the accumulation type
+constexpr int64_t kRows = 256;    // rows whose sums run in the accumulation type
 constexpr int64_t kMostChunks = 32;
 
 int64_t cut(int64_t total, int64_t parts, int64_t index) { return total * index / parts; }

@@ -129,13 +129,67 @@ void conv_first_depthwise_weight(Elem type, const ConvShape& shape, const void* 
   });
 }
 
+namespace {
+
+// The taps of one pixel that lie inside, and where they read.
+struct PixelTaps {
+  std::vector<int64_t> offset, tap;
+
+  void find(const ConvPlan& plan, const ConvPhase& phase, int64_t image, const int64_t (&q)[3]) {
+    offset.clear();
+    tap.clear();
+    for (const ConvTap& t : phase.taps) {
+      int64_t from = image;
+      bool inside = true;
+      for (int d = 0; d < 3; ++d) {
+        const int64_t at = q[d] * plan.step[d] + t.offset[d];
+        inside &= at >= 0 && at < plan.source[d];
+        from = from * plan.source[d] + at;
+      }
+      if (!inside) continue;
+      offset.push_back(from * plan.groups);
+      tap.push_back(t.index);
+    }
+  }
+  // The same taps as find() one column further on, where all of both lie inside.
+  void move(int64_t elements) {
+    for (int64_t& v : offset) v += elements;
+  }
+  int64_t size() const { return static_cast<int64_t>(tap.size()); }
+};
+
+// body(taps, column) for the pixels of one line of a phase's grid.
+template <class F>
+void for_line(const ConvPlan& plan, const ConvPhase& phase, int64_t line, PixelTaps& taps, F body) {
+  int64_t q[3] = {line / phase.count[1] % phase.count[0], line % phase.count[1], 0};
+  const int64_t image = line / phase.count[1] / phase.count[0];
+  // Columns [first, last) read inside of the source with every tap: there the set of taps stays the same.
+  int64_t first = 0, last = phase.count[2];
+  for (const ConvTap& t : phase.taps) {
+    const int64_t step = plan.step[2], at = t.offset[2];
+    first = std::max(first, at >= 0 ? 0 : (-at + step - 1) / step);
+    last = std::min(last, plan.source[2] - at <= 0 ? 0 : (plan.source[2] - at + step - 1) / step);
+  }
+  for (int64_t x = 0; x < phase.count[2]; ++x) {
+    q[2] = x;
+    if (x > first && x < last)
+      taps.move(plan.step[2] * plan.groups);
+    else
+      taps.find(plan, phase, image, q);
+    body(taps, x);
+  }
+}
+
+}  // namespace
+
 void conv_last_depthwise(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias,
                          void* result) {
   const ConvKernels& kernels = conv_kernels(cpu_isa());
   const auto size = static_cast<int64_t>(elem_size(type));
   const int64_t acc = acc_size(type), channels = plan.groups, taps = std::min(plan.w_channel, plan.w_row);
-  // Weights by tap, and the bias as the first row.
+  // The bias, then the weights by tap.
   const ConvScratch by_tap(static_cast<size_t>((taps + 1) * channels * acc));
+  char* weights = by_tap.data() + channels * acc;
   if (bias)
     kernels.widen(type, bias, channels, by_tap.data());
   else
@@ -143,35 +197,22 @@ void conv_last_depthwise(Elem type, const ConvPlan& plan, const void* source, co
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t t = 0; t < taps; ++t)
       kernels.widen(type, static_cast<const char*>(w) + (c * taps + t) * size, 1,
-                    by_tap.data() + ((t + 1) * channels + c) * acc);
+                    weights + (t * channels + c) * acc);
   for (const ConvPhase& phase : plan.phases) {
     const int64_t lines = plan.batch * phase.count[0] * phase.count[1];
     const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, phase.count[2] * channels));
     parallel_for(0, lines, grain, [&](int64_t begin, int64_t end) {
-      std::vector<char> sum(static_cast<size_t>(channels * acc));
+      PixelTaps found;
       for (int64_t line = begin; line < end; ++line) {
-        const int64_t image = line / phase.count[1] / phase.count[0];
         const int64_t q[2] = {line / phase.count[1] % phase.count[0], line % phase.count[1]};
-        int64_t to = image;
+        int64_t to = line / phase.count[1] / phase.count[0];
         for (int d = 0; d < 2; ++d) to = to * plan.result[d] + phase.first[d] + q[d] * phase.step[d];
-        for (int64_t x = 0; x < phase.count[2]; ++x) {
-          std::memcpy(sum.data(), by_tap.data(), sum.size());
-          for (const ConvTap& tap : phase.taps) {
-            const int64_t at[3] = {q[0] * plan.step[0] + tap.offset[0], q[1] * plan.step[1] + tap.offset[1],
-                                   x * plan.step[2] + tap.offset[2]};
-            int64_t from = image;
-            bool inside = true;
-            for (int d = 0; d < 3; ++d) {
-              inside &= at[d] >= 0 && at[d] < plan.source[d];
-              from = from * plan.source[d] + at[d];
-            }
-            if (inside)
-              kernels.multiply_add(type, static_cast<const char*>(source) + from * channels * size,
-                                   by_tap.data() + (tap.index + 1) * channels * acc, channels, sum.data());
-          }
+        for_line(plan, phase, line, found, [&](const PixelTaps& p, int64_t x) {
           const int64_t pixel = to * plan.result[2] + phase.first[2] + x * phase.step[2];
-          kernels.narrow(type, sum.data(), channels, static_cast<char*>(result) + pixel * channels * size);
-        }
+          kernels.depthwise_pixel(type, source, p.offset.data(), p.tap.data(), p.size(), weights,
+                                  by_tap.data(), channels,
+                                  static_cast<char*>(result) + pixel * channels * size);
+        });
       }
     });
   }
@@ -187,29 +228,17 @@ void conv_last_depthwise_weight(Elem type, const ConvShape& shape, const void* y
                 splits = std::clamp<int64_t>(lines, 1, kWantedTasks);
   const ConvScratch partial(static_cast<size_t>(splits * taps * channels * acc));
   parallel_for(0, splits, 1, [&](int64_t begin, int64_t end) {
+    PixelTaps found;
     for (int64_t split = begin; split < end; ++split) {
       char* sum = partial.data() + split * taps * channels * acc;
       std::memset(sum, 0, static_cast<size_t>(taps * channels * acc));
-      for (int64_t line = cut(lines, splits, split); line < cut(lines, splits, split + 1); ++line) {
-        const int64_t image = line / phase.count[1] / phase.count[0];
-        const int64_t q[2] = {line / phase.count[1] % phase.count[0], line % phase.count[1]};
-        for (int64_t column = 0; column < phase.count[2]; ++column)
-          for (const ConvTap& tap : phase.taps) {
-            const int64_t at[3] = {q[0] * plan.step[0] + tap.offset[0], q[1] * plan.step[1] + tap.offset[1],
-                                   column * plan.step[2] + tap.offset[2]};
-            int64_t from = image;
-            bool inside = true;
-            for (int d = 0; d < 3; ++d) {
-              inside &= at[d] >= 0 && at[d] < plan.source[d];
-              from = from * plan.source[d] + at[d];
-            }
-            if (inside)
-              kernels.product_add(
-                  type, static_cast<const char*>(x) + from * channels * size,
-                  static_cast<const char*>(y) + (line * phase.count[2] + column) * channels * size, channels,
-                  sum + tap.index * channels * acc);
-          }
-      }
+      for (int64_t line = cut(lines, splits, split); line < cut(lines, splits, split + 1); ++line)
+        for_line(plan, phase, line, found, [&](const PixelTaps& p, int64_t column) {
+          kernels.depthwise_pixel_weight(
+              type, x, p.offset.data(), p.tap.data(), p.size(),
+              static_cast<const char*>(y) + (line * phase.count[2] + column) * channels * size, channels,
+              sum);
+        });
     }
   });
   conv_sum_weight(type, partial.data(), splits, 1, taps, channels, w);

@@ -54,10 +54,13 @@ struct ConvKernels {
   // weight[tap] += sum over the grid of dy * plane; dy dense in the grid, of `type`; weight: Acc [taps].
   void (*depthwise_weight)(Elem type, const void* plane, const ConvDepthwise& shape, const void* dy,
                            void* weight);
-  // Channels last: result[i] (Acc) += weight[i] * source[i], n elements.
-  void (*multiply_add)(Elem type, const void* source, const void* weight, int64_t n, void* result);
-  // Channels last: sum[i] (Acc) += a[i] * b[i].
-  void (*product_add)(Elem type, const void* a, const void* b, int64_t n, void* sum);
+  // Channels last, one pixel: result[c] = bias[c] + sum over taps t of weight[tap[t] * channels + c] * source[offset[t] + c],
+  // bias and weight of type Acc.
+  void (*depthwise_pixel)(Elem type, const void* source, const int64_t* offset, const int64_t* tap,
+                          int64_t taps, const void* weight, const void* bias, int64_t channels, void* result);
+  // sum[tap[t] * channels + c] (Acc) += dy[c] * source[offset[t] + c].
+  void (*depthwise_pixel_weight)(Elem type, const void* source, const int64_t* offset, const int64_t* tap,
+                                 int64_t taps, const void* dy, int64_t channels, void* sum);
   // out[i] = Acc row rounded to `type`.
   void (*narrow)(Elem type, const void* row, int64_t n, void* out);
 };

@@ -231,32 +231,65 @@ void depthwise_weight(Elem type, const void* plane, const ConvDepthwise& s, cons
   });
 }
 
-void multiply_add(Elem type, const void* source, const void* weight, int64_t n, void* result) {
+// N vectors of channels, held in registers while all taps pass.
+template <int N, class S>
+VESTA_INLINE void pixel_vectors(const S* x, const int64_t* offset, const int64_t* tap, int64_t taps,
+                                const Acc<S>* weight, const Acc<S>* bias, int64_t channels, S* result) {
+  using A = Acc<S>;
+  constexpr int L = kLanes<A>;
+  Vec<A> sum[N];
+  for (int v = 0; v < N; ++v) sum[v] = load(bias + v * L);
+  for (int64_t t = 0; t < taps; ++t) {
+    const S* from = x + offset[t];
+    const A* w = weight + tap[t] * channels;
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) sum[v] = fma(load(w + v * L), load(from + v * L), sum[v]);
+  }
+  for (int v = 0; v < N; ++v) store(result + v * L, sum[v]);
+}
+void depthwise_pixel(Elem type, const void* source, const int64_t* offset, const int64_t* tap, int64_t taps,
+                     const void* weight_, const void* bias_, int64_t channels, void* result_) {
   with_float_type(type, [&]<class S>(S) {
     using A = Acc<S>;
     constexpr int L = kLanes<A>;
     const auto* x = static_cast<const S*>(source);
-    const auto* w = static_cast<const A*>(weight);
-    auto* r = static_cast<A*>(result);
-    int64_t i = 0;
-    for (; i + L <= n; i += L) store(r + i, fma(load(w + i), load(x + i), load(r + i)));
-    if (i < n) {
-      const int m = static_cast<int>(n - i);
-      store_n(r + i, fma(load_n(w + i, m), load_n(x + i, m), load_n(r + i, m)), m);
-    }
+    const auto *weight = static_cast<const A*>(weight_), *bias = static_cast<const A*>(bias_);
+    auto* result = static_cast<S*>(result_);
+    int64_t c = 0;
+    for (; c + 4 * L <= channels; c += 4 * L)
+      pixel_vectors<4>(x + c, offset, tap, taps, weight + c, bias + c, channels, result + c);
+    for (; c + L <= channels; c += L)
+      pixel_vectors<1>(x + c, offset, tap, taps, weight + c, bias + c, channels, result + c);
+    if (c == channels) return;
+    const int n = static_cast<int>(channels - c);
+    Vec<A> sum = load_n(bias + c, n);
+    for (int64_t t = 0; t < taps; ++t)
+      sum = fma(load_n(weight + tap[t] * channels + c, n), load_n(x + offset[t] + c, n), sum);
+    store_n(result + c, sum, n);
   });
 }
-void product_add(Elem type, const void* a_, const void* b_, int64_t n, void* sum_) {
+void depthwise_pixel_weight(Elem type, const void* source, const int64_t* offset, const int64_t* tap,
+                            int64_t taps, const void* dy_, int64_t channels, void* sum_) {
   with_float_type(type, [&]<class S>(S) {
     using A = Acc<S>;
     constexpr int L = kLanes<A>;
-    const auto *a = static_cast<const S*>(a_), *b = static_cast<const S*>(b_);
-    auto* r = static_cast<A*>(sum_);
-    int64_t i = 0;
-    for (; i + L <= n; i += L) store(r + i, fma(load(a + i), load(b + i), load(r + i)));
-    if (i < n) {
-      const int m = static_cast<int>(n - i);
-      store_n(r + i, fma(load_n(a + i, m), load_n(b + i, m), load_n(r + i, m)), m);
+    const auto *x = static_cast<const S*>(source), *dy = static_cast<const S*>(dy_);
+    auto* sum = static_cast<A*>(sum_);
+    for (int64_t c = 0; c < channels; c += L) {
+      const int n = static_cast<int>(std::min<int64_t>(L, channels - c));
+      if (n == L) {
+        const Vec<A> g = load(dy + c);
+        for (int64_t t = 0; t < taps; ++t) {
+          A* to = sum + tap[t] * channels + c;
+          store(to, fma(g, load(x + offset[t] + c), load(to)));
+        }
+      } else {
+        const Vec<A> g = load_n(dy + c, n);
+        for (int64_t t = 0; t < taps; ++t) {
+          A* to = sum + tap[t] * channels + c;
+          store_n(to, fma(g, load_n(x + offset[t] + c, n), load_n(to, n)), n);
+        }
+      }
     }
   });
 }
@@ -272,8 +305,8 @@ const ConvKernels kConvKernels = {
     .add_value = add_value,
     .depthwise = depthwise,
     .depthwise_weight = depthwise_weight,
-    .multiply_add = multiply_add,
-    .product_add = product_add,
+    .depthwise_pixel = depthwise_pixel,
+    .depthwise_pixel_weight = depthwise_pixel_weight,
     .narrow = narrow,
 };
 
