@@ -323,7 +323,7 @@ Results frequencies(const Args& a, bool half) {
   double step = 1.0 / (double(n) * a.number(1));
   if (n == 0) return half ? zeros({1}, o) * step : empty({0}, o);
   if (half) return arange(0, n / 2 + 1, o) * step;
-  return cat({arange(0, (n + 1) / 2, o), arange(-(n / 2), 0, o)}, 0) * step;
+  return cat({arange(0, n - n / 2, o), arange(-(n / 2), 0, o)}, 0) * step;
 }
 Results shift(const Args& a, bool inverse) {
   const Tensor& t = a.tensor(0);

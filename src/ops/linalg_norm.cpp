@@ -151,7 +151,7 @@ Results cov(const Args& a) {
     factor = weights.defined() && correction != 0 ? total - correction * (w * weights).sum() / total : total - correction;
   } else {
     mean = x.sum(1) / observations;
-    factor = scalar_tensor(Scalar(double(observations - correction)), TensorOptions(real_of(mean.dtype())));
+    factor = scalar_tensor(Scalar(double(observations) - double(correction)), TensorOptions(real_of(mean.dtype())));
   }
   factor = factor.masked_fill(factor < 0, Scalar(0));
   Tensor centered = x - mean.unsqueeze(1);
