@@ -164,7 +164,7 @@ TEST(Fft, WrongArgumentsThrowTypedErrors) {
   EXPECT_THROW(stft(x, 0), ValueError);
   EXPECT_THROW(stft(x, 8), ValueError);
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  EXPECT_THROW(stft(x, kMost, 1, 4, Tensor(), true, "constant"), Error);
+  EXPECT_THROW(stft(x, kMost, 1, 4, Tensor(), true, "constant", false), Error);
   EXPECT_THROW(fft_fft(x, kMost), Error);
   EXPECT_THROW(fft_irfft(z, kMost), Error);
   EXPECT_THROW(fft_fftfreq(kMost), Error);
