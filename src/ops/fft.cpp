@@ -323,7 +323,7 @@ Results frequencies(const Args& a, bool half) {
   double step = 1.0 / (double(n) * a.number(1));
   if (n == 0) return half ? zeros({1}, o) * step : empty({0}, o);
   if (half) return arange(0, n / 2 + 1, o) * step;
-  return cat({arange(0, (n + 1) / 2, o), arange(-(n / 2), 0, o)}, 0) * step;
+  return cat({arange(0, n - n / 2, o), arange(-(n / 2), 0, o)}, 0) * step;
 }
 Results shift(const Args& a, bool inverse) {
   const Tensor& t = a.tensor(0);
@@ -341,9 +341,9 @@ bool skip_real(SampleGen& s) { return !(fft_real_types.accepts(s.dtype()) || s.d
 void line_samples(SampleGen& s) { if (!skip(s)) { s(s.t({4})); s(s.t({2, 5}), 3, -1, "ortho"); s(s.t({3, 2}), 4, 0, "forward"); s(s.t({2, 1})); s(s.t({0, 3})); } }
 void real_line_samples(SampleGen& s) { if (!skip_real(s)) { s(s.t({4})); s(s.t({2, 5}), 3, -1, "ortho"); s(s.t({3, 2}), 4, 0, "forward"); s(s.t({2, 1})); s(s.t({0, 3})); } }
 void half_line_samples(SampleGen& s) { if (!skip(s)) { s(s.t({3})); s(s.t({2, 3}), 5, -1, "ortho"); s(s.t({2, 2}), 4, 0, "forward"); s(s.t({2, 4}), 1); s(s.t({0, 3})); } }
-void plane_samples(SampleGen& s) { if (!skip(s)) { s(s.t({2, 3})); s(s.t({2, 2, 3}), Ints{3, 2}, Ints{0, 2}, "ortho"); s(s.t({0, 2, 3})); } }
-void real_plane_samples(SampleGen& s) { if (!skip_real(s)) { s(s.t({2, 3})); s(s.t({2, 2, 3}), Ints{3, 2}, Ints{0, 2}, "ortho"); s(s.t({0, 2, 3})); } }
-void half_plane_samples(SampleGen& s) { if (!skip(s)) { s(s.t({2, 3})); s(s.t({2, 2, 3}), Ints{3, 5}, Ints{0, 2}, "forward"); s(s.t({0, 2, 3})); } }
+void plane_samples(SampleGen& s) { if (!skip(s)) { s(s.t({2, 3})); s(s.t({2, 2, 3}), Ints{3, 2}, Ints{0, 2}, "ortho"); s(s.t({0, 2, 3}), OwnedValue(), Ints{1, 2}); } }
+void real_plane_samples(SampleGen& s) { if (!skip_real(s)) { s(s.t({2, 3})); s(s.t({2, 2, 3}), Ints{3, 2}, Ints{0, 2}, "ortho"); s(s.t({0, 2, 3}), OwnedValue(), Ints{1, 2}); } }
+void half_plane_samples(SampleGen& s) { if (!skip(s)) { s(s.t({2, 3})); s(s.t({2, 2, 3}), Ints{3, 5}, Ints{0, 2}, "forward"); s(s.t({0, 2, 3}), OwnedValue(), Ints{1, 2}); } }
 
 constexpr OpDef table[] = {
 OP("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",

@@ -135,6 +135,7 @@ Results cov(const Args& a) {
   Tensor x = t.dim() < 2 ? t.reshape({1, -1}) : t, w;
   bool half = t.dtype() == kHalf || t.dtype() == kBFloat16;
   if (half) x = x.to(kFloat);  // rounded once, at the end
+  DType result = a.tensor(3).defined() ? result_type(t, a.tensor(3)) : t.dtype();
   int64_t observations = x.size(1), correction = a.integer(1);
   const Tensor &counts = a.tensor(2), &weights = a.tensor(3);
   if (counts.defined()) check_weights(a, counts, "fweights", observations, true), w = counts;
@@ -150,12 +151,12 @@ Results cov(const Args& a) {
     factor = weights.defined() && correction != 0 ? total - correction * (w * weights).sum() / total : total - correction;
   } else {
     mean = x.sum(1) / observations;
-    factor = scalar_tensor(Scalar(double(observations - correction)), TensorOptions(real_of(mean.dtype())));
+    factor = scalar_tensor(Scalar(double(observations) - double(correction)), TensorOptions(real_of(mean.dtype())));
   }
   factor = factor.masked_fill(factor < 0, Scalar(0));
   Tensor centered = x - mean.unsqueeze(1);
   Tensor r = matmul(centered, ((w.defined() ? centered * w : centered).t()).conj()).true_divide(factor).squeeze();
-  return half ? r.to(t.dtype()) : r;
+  return half ? r.to(result) : r;
 }
 Results corrcoef(const Args& a) {
   VESTA_CHECK(a.tensor(0).dim() <= 2, a.name(), ": expected at most 2 dims, got ", a.tensor(0).dim());

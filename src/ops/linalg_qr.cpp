@@ -74,8 +74,8 @@ int vjp_qr(const Grad& g) {
     VESTA_CHECK_AS(NotImplementedError, mode != Mode::R, g.name(), ": the gradient needs Q; use mode 'reduced'");
     Tensor q = g.out(0), r = g.out(1), gq = g.dy(0), gr = g.dy(1);
     int64_t m = q.size(-2), n = r.size(-1);
-    VESTA_CHECK_AS(NotImplementedError, mode != Mode::Complete || m <= n, g.name(), ": the gradient of mode 'complete' exists for matrices with at most as many rows as columns only");
     if (q.numel() == 0 || r.numel() == 0) return zeros(g.sizes(0), q.options());
+    VESTA_CHECK_AS(NotImplementedError, mode != Mode::Complete || m <= n, g.name(), ": the gradient of mode 'complete' exists for matrices with at most as many rows as columns only");
     if (m >= n) return tall_gradient(q, r, gq, gr);
     // A = [A1 A2], A1 = Q R1 is square, R2 = Q^H A2.
     Tensor r1 = r.narrow(-1, 0, m), r2 = r.narrow(-1, m, n - m), gr1, ga2;

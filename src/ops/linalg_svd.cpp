@@ -175,8 +175,9 @@ Tensor positive(SampleGen& s, std::vector<int64_t> sizes) {
   Tensor t = s.t(sizes, range(-1, 1));
   return (matmul(t, t.transpose(-2, -1).conj()) + eye(sizes.back(), t.options()) * 2).resolve_conj();
 }
-// The phase of complex vectors is LAPACK's choice, so their derivatives are checked apart (tests/ops/linalg_test.cpp).
-bool free_phase(SampleGen& s) { return s.dtype() == kComplexDouble; }
+// The phase of complex vectors is LAPACK's choice, another one in another precision: what does not depend on it, and its
+// derivatives, are checked in tests/ops/linalg_test.cpp.
+bool free_phase(SampleGen& s) { return is_complex(s.dtype()); }
 void value_samples(SampleGen& s) { s(separated(s, {3, 3})); s(separated(s, {2, 2, 3})); s(separated(s, {3, 2})); s(s.t({0, 3})); s(s.t({0, 2, 2})); }
 
 constexpr OpDef table[] = {

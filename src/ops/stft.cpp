@@ -48,6 +48,7 @@ Results stft(const Args& a, bool center, std::string_view pad_mode, int rest) {
   Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
   if (center) {  // padding modes want a channel dim
     int64_t by = s.n_fft / 2;
+    checked_add(x.size(1), checked_mul<int64_t>(2, by, a.name()), a.name());
     x = pad(x.unsqueeze(0), {by, by}, pad_mode).squeeze(0);
   }
   int64_t length = x.size(1);

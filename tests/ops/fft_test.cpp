@@ -163,6 +163,13 @@ TEST(Fft, WrongArgumentsThrowTypedErrors) {
   EXPECT_THROW(_fft_c2r(z, {0}, 5, 6), ValueError);
   EXPECT_THROW(stft(x, 0), ValueError);
   EXPECT_THROW(stft(x, 8), ValueError);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_THROW(stft(x, kMost, 1, 4, Tensor(), true, "constant", false), Error);
+  EXPECT_THROW(fft_fft(x, kMost), Error);
+  EXPECT_THROW(fft_irfft(z, kMost), Error);
+  EXPECT_THROW(fft_fftfreq(kMost), Error);
+  EXPECT_THROW(fft_fftfreq(-1), ValueError);
+  EXPECT_THROW(istft(random({3, 4}, kComplexDouble), 4, 2, 4, {}, true, false, true, kMost), Error);
   EXPECT_THROW(stft(x, 4, 0), ValueError);
   EXPECT_THROW(stft(x, 4, 1, 9), ValueError);
   EXPECT_THROW(stft(x, 4, std::numeric_limits<int64_t>::max(), 4, x.narrow(0, 0, 3)), ValueError);

@@ -322,6 +322,21 @@ TEST(Linalg, PowersNormsAndConditionNumbersFollowTheirDefinitions) {
             2);
 }
 
+TEST(Linalg, CovariancesFollowTheirDefinition) {
+  Tensor x = random({3, 8}, kDouble), mean = x.mean({1}, true);
+  Tensor want = matmul(x - mean, (x - mean).t()) / 7;
+  EXPECT_LT(largest(cov(x) - want), 1e-14);
+  Tensor counts = arange(8) + 1, weights = random({8}, kDouble).abs();
+  // Frequencies stand for repeated observations.
+  EXPECT_LT(largest(cov(x, 1, counts) - cov(x.repeat_interleave(counts, 1))), 1e-13);
+  EXPECT_LT(largest(cov(x, 0, {}, weights) - cov(x, 0, {}, weights * 3)), 1e-13);
+  Tensor deviation = want.diagonal().sqrt();
+  EXPECT_LT(largest(corrcoef(x) - want / deviation.unsqueeze(0) / deviation.unsqueeze(1)), 1e-14);
+  EXPECT_EQ(cov(x, std::numeric_limits<int64_t>::min()).sizes(), (std::vector<int64_t>{3, 3}));
+  EXPECT_THROW(cov(x, 1, counts - 5), ValueError);
+  EXPECT_THROW(cov(x, 1, weights), TypeError);
+}
+
 TEST(Linalg, ChainsAreTheProductInAnyOrder) {
   std::vector<Tensor> chain;
   const int64_t sizes[] = {3, 17, 2, 11, 5, 1, 8};
