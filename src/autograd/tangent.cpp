@@ -6,6 +6,7 @@
 
 #include "autograd/node.h"
 #include "core/call.h"
+#include "core/eager.h"
 #include "core/tensor_ext.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
@@ -209,7 +210,10 @@ void interpret_tangents(const Op& op, const Value* args, Value* outs, uint32_t b
     return redispatch(op, args, outs, bits);
   }
   VESTA_CHECK(op.form != OpForm::Out, op.name, ": functions with out= do not take part in forward mode");
-  if (op.mutates) return write_in_place(op, args, outs, bits);
+  // Compositions that do the writing themselves: list forms, changes of shape.
+  const bool by_parts = !def.vjp && def.decompose &&
+                        (op.form == OpForm::Functional || (op.form == OpForm::InPlace && op.num_outs == 0));
+  if (op.mutates && !by_parts) return write_in_place(op, args, outs, bits);
   if (op.returns_view && def.infer) {
     std::vector<Tensor> tangents = on_tangent(op, args);
     {
@@ -222,7 +226,7 @@ void interpret_tangents(const Op& op, const Value* args, Value* outs, uint32_t b
   }
   if (!def.vjp && def.decompose) {
     Results r = def.decompose(Args(op, args));
-    return give_results(op, std::move(r.items_), outs);
+    return vesta::give_results(op, r, outs);
   }
   InterpreterGuard guard(TensorImpl::kTangent);
   if (!def.vjp) return redispatch(op, args, outs, bits);

@@ -43,6 +43,7 @@ Results become(const Args& a, Make make) {
   if (v == t) return self;
   bump_version(t, a.op().id);
   set_geometry(t, v->ndim, v->sizes_data(), v->strides_data(), v->offset);
+  if (v->bits & TensorImpl::kTangent) ensure_ext(t).tangent = v->ext->tangent;
   if (v->grad_fn) {
     std::swap(t->grad_fn, v->grad_fn);
     std::swap(t->output_nr, v->output_nr);

@@ -60,6 +60,20 @@ TEST(Foreach, WorkersRecordNothingUnderNoGradAndEverythingWithIt) {
   for (auto& t : _foreach_mul(many(300, 1), 2)) EXPECT_TRUE(t.is_inference());
 }
 
+TEST(Foreach, WritesInPlaceCarryTangents) {
+  Tensor x = rand({5}, Generator(1)), t = rand({5}, Generator(2));
+  auto [y, dy] = autograd::jvp(
+      [](const autograd::variable_list& in) {
+        autograd::variable_list own{in[0].clone()};
+        _foreach_mul_(own, 3);
+        _foreach_mul_(own, own);
+        return own;
+      },
+      {x}, {t});
+  EXPECT_TRUE(allclose(y[0], x * x * 9));
+  EXPECT_TRUE(allclose(dy[0], x * t * 18));
+}
+
 TEST(Foreach, TensorsThatShareMemoryAreWrittenInOrder) {
   auto a = many(200, 1);
   Tensor shared = a[0].clone();
