@@ -59,7 +59,7 @@ namespace detail {
 
 enum class RecurrentKind : uint8_t { Tanh, ReLU, LSTM, GRU };
 
-// The weights of all layers and directions and the loop over them, for any kind of cell.
+// The weights of all layers and directions, for any kind of cell.
 struct Recurrent {
   RecurrentKind kind = RecurrentKind::Tanh;
   int64_t input_size = 0, hidden_size = 0, num_layers = 1, proj_size = 0;
@@ -68,6 +68,7 @@ struct Recurrent {
   // By layer and direction: ih, hh, then the biases ih and hh, then the projection, as far as they exist.
   std::vector<Tensor> weights;
 
+  static int64_t gates(RecurrentKind kind);
   // Checks the sizes and registers the parameters with `module`.
   void make_weights(const char* layer, Module& module);
   void reset_parameters() const;
@@ -82,8 +83,10 @@ struct Recurrent {
                                                    State state, bool training) const;
 
  private:
-  std::pair<Tensor, State> run_rows(const char* layer, Tensor rows, const std::vector<int64_t>& batch_sizes,
-                                    State state, bool training) const;
+  // Zeros of the dtype of `like` where undefined; ValueError for another shape.
+  void check_states(const char* layer, State& state, int64_t batch, const TensorOptions& like) const;
+  template <class... Where>
+  std::pair<Tensor, State> call(const State& state, bool training, const Where&... where) const;
 };
 
 }  // namespace detail

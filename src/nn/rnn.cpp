@@ -1,100 +1,19 @@
-// Recurrent layers over whole sequences. A batch of sequences is a list of rows, step after step, with the number of
-// sequences that reach each step; a padded batch is the case where all reach all. One matrix product makes the input's
-// part of all gates; only the hidden state's part waits for the step before.
+// RNN, LSTM and GRU: parameters, shapes and states; the arithmetic is that of the operators.
 #include <cmath>
 #include <ostream>
 
-#include "nn/recurrent.h"
 #include "vesta/autograd.h"
+#include "vesta/nn_rnn.h"
 #include "vesta/ops.h"
 
 namespace vesta::nn {
 namespace detail {
 
-int64_t gates_of(RecurrentKind kind) {
+int64_t Recurrent::gates(RecurrentKind kind) {
   return kind == RecurrentKind::LSTM ? 4 : kind == RecurrentKind::GRU ? 3 : 1;
 }
 
-Tensor input_gates(RecurrentKind kind, const Tensor& rows, const CellWeights& w) {
-  if (!w.b_ih.defined()) return vesta::linear(rows, w.ih);
-  return vesta::linear(rows, w.ih, kind == RecurrentKind::GRU ? w.b_ih : w.b_ih + w.b_hh);
-}
-
-Recurrent::State cell_step(RecurrentKind kind, const Tensor& gates, const Recurrent::State& state,
-                           const CellWeights& w) {
-  if (kind == RecurrentKind::GRU) {
-    // n = tanh(W_in x + b_in + r (W_hn h + b_hn)): here the hidden bias is inside the product with r.
-    const auto x = gates.chunk(3, -1), h = vesta::linear(state.h, w.hh, w.b_hh).chunk(3, -1);
-    const Tensor r = vesta::sigmoid(x[0] + h[0]), z = vesta::sigmoid(x[1] + h[1]);
-    const Tensor n = vesta::tanh(x[2] + r * h[2]);
-    return {n + z * (state.h - n), {}};
-  }
-  const Tensor sum = vesta::addmm(gates, state.h, w.hh.t());
-  if (kind == RecurrentKind::Tanh) return {sum.tanh(), {}};
-  if (kind == RecurrentKind::ReLU) return {sum.relu(), {}};
-  const auto g = sum.chunk(4, -1);
-  const Tensor c = vesta::sigmoid(g[1]) * state.c + vesta::sigmoid(g[0]) * vesta::tanh(g[2]);
-  Tensor h = vesta::sigmoid(g[3]) * c.tanh();
-  if (w.hr.defined()) h = vesta::linear(h, w.hr);
-  return {h, c};
-}
-
 namespace {
-
-Tensor rows_of(const Tensor& t, int64_t start, int64_t count) {
-  if (!t.defined() || (start == 0 && count == t.size(0))) return t;
-  return t.narrow(0, start, count);
-}
-Tensor joined(const Tensor& a, const Tensor& b) { return a.defined() ? cat({a, b}) : Tensor(); }
-
-// One layer in one direction over rows sorted by step.
-std::pair<Tensor, Recurrent::State> run_direction(RecurrentKind kind, const Tensor& rows,
-                                                  const std::vector<int64_t>& batch_sizes,
-                                                  const Recurrent::State& first, const CellWeights& w,
-                                                  bool reverse) {
-  // One split, whose gradient is one concatenation.
-  const auto gates = input_gates(kind, rows, w).split(batch_sizes, 0);
-  const size_t steps = batch_sizes.size();
-  std::vector<Tensor> outputs(steps);
-  Recurrent::State last;
-  if (!reverse) {
-    Recurrent::State state = first;
-    std::vector<Recurrent::State> finished;
-    for (size_t t = 0; t < steps; ++t) {
-      const int64_t before = t ? batch_sizes[t - 1] : batch_sizes[0], now = batch_sizes[t];
-      if (now < before) {
-        finished.push_back({rows_of(state.h, now, before - now), rows_of(state.c, now, before - now)});
-        state = {rows_of(state.h, 0, now), rows_of(state.c, 0, now)};
-      }
-      state = cell_step(kind, gates[t], state, w);
-      outputs[t] = state.h;
-    }
-    last = state;
-    // The sequences that ended last stand first.
-    std::vector<Tensor> h{last.h}, c{last.c};
-    for (auto it = finished.rbegin(); it != finished.rend(); ++it) {
-      h.push_back(it->h);
-      c.push_back(it->c);
-    }
-    if (!finished.empty()) last = {cat(h), last.c.defined() ? cat(c) : Tensor()};
-  } else {
-    int64_t active = batch_sizes.back();
-    Recurrent::State state = {rows_of(first.h, 0, active), rows_of(first.c, 0, active)};
-    for (size_t t = steps; t-- > 0;) {
-      const int64_t now = batch_sizes[t];
-      if (now > active) {
-        const int64_t more = now - active;
-        state = {joined(state.h, rows_of(first.h, active, more)),
-                 joined(state.c, rows_of(first.c, active, more))};
-        active = now;
-      }
-      state = cell_step(kind, gates[t], state, w);
-      outputs[t] = state.h;
-    }
-    last = state;
-  }
-  return {cat(outputs), last};
-}
 
 std::string shape_text(const Tensor& t) {
   std::string out = "[";
@@ -111,7 +30,7 @@ void Recurrent::make_weights(const char* layer, Module& module) {
   VESTA_CHECK(dropout >= 0 && dropout <= 1, layer, ": expected a dropout between 0 and 1, got ", dropout);
   VESTA_CHECK(proj_size >= 0 && proj_size < hidden_size, layer,
               ": expected 0 <= proj_size < hidden_size, got ", proj_size, " and ", hidden_size);
-  const int64_t width = proj_size > 0 ? proj_size : hidden_size, rows = gates_of(kind) * hidden_size;
+  const int64_t width = proj_size > 0 ? proj_size : hidden_size, rows = gates(kind) * hidden_size;
   const int64_t directions = bidirectional ? 2 : 1;
   for (int64_t l = 0; l < num_layers; ++l)
     for (int64_t d = 0; d < directions; ++d) {
@@ -136,41 +55,57 @@ void Recurrent::reset_parameters() const {
   for (const Tensor& weight : weights) init::uniform_(weight, -bound, bound);
 }
 
-std::pair<Tensor, Recurrent::State> Recurrent::run_rows(const char* layer, Tensor rows,
-                                                        const std::vector<int64_t>& batch_sizes, State state,
-                                                        bool training) const {
-  const int64_t directions = bidirectional ? 2 : 1, batch = batch_sizes[0];
-  const int64_t width = proj_size > 0 ? proj_size : hidden_size;
-  const auto check_state = [&](const char* name, Tensor& t, int64_t columns) {
-    if (!t.defined()) t = vesta::zeros({num_layers * directions, batch, columns}, rows.options());
-    VESTA_CHECK(
-        t.dim() == 3 && t.size(0) == num_layers * directions && t.size(1) == batch && t.size(2) == columns,
-        layer, ": expected ", name, " of shape [", num_layers * directions, ", ", batch, ", ", columns,
-        "], got ", shape_text(t));
+void Recurrent::check_states(const char* layer, State& state, int64_t batch,
+                             const TensorOptions& like) const {
+  const int64_t count = num_layers * (bidirectional ? 2 : 1);
+  const auto check = [&](const char* name, Tensor& t, int64_t columns) {
+    if (!t.defined()) t = vesta::zeros({count, batch, columns}, like);
+    VESTA_CHECK(t.dim() == 3 && t.size(0) == count && t.size(1) == batch && t.size(2) == columns, layer,
+                ": expected ", name, " of shape [", count, ", ", batch, ", ", columns, "], got ",
+                shape_text(t));
   };
-  check_state("hx", state.h, width);
-  if (kind == RecurrentKind::LSTM) check_state("cx", state.c, hidden_size);
-  const auto first_h = state.h.unbind(0);
-  const auto first_c = state.c.defined() ? state.c.unbind(0) : std::vector<Tensor>();
-  std::vector<Tensor> last_h, last_c;
-  const size_t count = weights_per_direction();
-  for (int64_t l = 0; l < num_layers; ++l) {
-    std::vector<Tensor> outputs;
-    for (int64_t d = 0; d < directions; ++d) {
-      const size_t at = size_t(l * directions + d);
-      const Tensor* own = &weights[at * count];
-      CellWeights w{own[0], own[1], bias ? own[2] : Tensor(), bias ? own[3] : Tensor(),
-                    proj_size > 0 ? own[count - 1] : Tensor()};
-      auto [out, last] = run_direction(kind, rows, batch_sizes,
-                                       {first_h[at], first_c.empty() ? Tensor() : first_c[at]}, w, d == 1);
-      outputs.push_back(out);
-      last_h.push_back(last.h);
-      if (last.c.defined()) last_c.push_back(last.c);
+  check("hx", state.h, proj_size > 0 ? proj_size : hidden_size);
+  if (kind == RecurrentKind::LSTM) check("cx", state.c, hidden_size);
+}
+
+// Calls the operator of this kind of cell; `where` is what comes in front of the states.
+template <class... Where>
+std::pair<Tensor, Recurrent::State> Recurrent::call(const State& state, bool training,
+                                                    const Where&... where) const {
+  const auto finish = [](std::tuple<Tensor, Tensor> r) {
+    return std::pair(std::get<0>(r), State{std::get<1>(r), {}});
+  };
+  const auto with_format = [&](auto op) {
+    if constexpr (sizeof...(where) == 1)
+      return op(/*batch_first=*/false);
+    else
+      return op();
+  };
+  switch (kind) {
+    case RecurrentKind::LSTM: {
+      auto [out, h, c] = with_format([&](auto... format) {
+        return vesta::lstm(where..., std::vector<Tensor>{state.h, state.c}, weights, bias, num_layers,
+                           dropout, training, bidirectional, format...);
+      });
+      return {out, {h, c}};
     }
-    rows = outputs.size() == 1 ? outputs[0] : cat(outputs, 1);
-    if (training && dropout > 0 && l + 1 < num_layers) rows = vesta::dropout(rows, dropout, true);
+    case RecurrentKind::GRU:
+      return finish(with_format([&](auto... format) {
+        return vesta::gru(where..., state.h, weights, bias, num_layers, dropout, training, bidirectional,
+                          format...);
+      }));
+    case RecurrentKind::Tanh:
+      return finish(with_format([&](auto... format) {
+        return vesta::rnn_tanh(where..., state.h, weights, bias, num_layers, dropout, training, bidirectional,
+                               format...);
+      }));
+    case RecurrentKind::ReLU:
+      break;
   }
-  return {rows, {stack(last_h), last_c.empty() ? Tensor() : stack(last_c)}};
+  return finish(with_format([&](auto... format) {
+    return vesta::rnn_relu(where..., state.h, weights, bias, num_layers, dropout, training, bidirectional,
+                           format...);
+  }));
 }
 
 std::pair<Tensor, Recurrent::State> Recurrent::run(const char* layer, const Tensor& input, State state,
@@ -191,10 +126,8 @@ std::pair<Tensor, Recurrent::State> Recurrent::run(const char* layer, const Tens
   const Tensor x = !batched ? input.unsqueeze(1) : swap ? input.transpose(0, 1) : input;
   const int64_t steps = x.size(0), batch = x.size(1);
   VESTA_CHECK(steps > 0, layer, ": expected at least one step");
-  const std::vector<int64_t> batch_sizes(size_t(steps), batch);
-  auto [rows, last] =
-      run_rows(layer, x.reshape({steps * batch, input_size}), batch_sizes, std::move(state), training);
-  Tensor out = rows.reshape({steps, batch, rows.size(1)});
+  check_states(layer, state, batch, x.options());
+  auto [out, last] = call(state, training, x);
   if (swap) out = out.transpose(0, 1);
   if (!batched) {
     out = out.squeeze(1);
@@ -224,7 +157,8 @@ std::pair<utils::rnn::PackedSequence, Recurrent::State> Recurrent::run(
     if (state.h.defined()) state.h = state.h.index_select(1, input.sorted_indices());
     if (state.c.defined()) state.c = state.c.index_select(1, input.sorted_indices());
   }
-  auto [rows, last] = run_rows(layer, input.data(), batch_sizes, std::move(state), training);
+  check_states(layer, state, batch_sizes[0], input.data().options());
+  auto [rows, last] = call(state, training, input.data(), sizes);
   if (input.unsorted_indices().defined()) {
     last.h = last.h.index_select(1, input.unsorted_indices());
     if (last.c.defined()) last.c = last.c.index_select(1, input.unsorted_indices());

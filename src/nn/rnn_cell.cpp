@@ -2,14 +2,13 @@
 #include <cmath>
 #include <ostream>
 
-#include "nn/recurrent.h"
+#include "vesta/nn_rnn.h"
 #include "vesta/ops.h"
 
 namespace vesta::nn {
 namespace {
 
 using detail::RecurrentKind;
-using State = detail::Recurrent::State;
 
 template <class Cell>
 void make_weights(const char* layer, RecurrentKind kind, Cell& cell) {
@@ -17,7 +16,7 @@ void make_weights(const char* layer, RecurrentKind kind, Cell& cell) {
   VESTA_CHECK(o.input_size() >= 0 && o.hidden_size() > 0, layer,
               ": expected hidden_size > 0, got input_size ", o.input_size(), " and hidden_size ",
               o.hidden_size());
-  const int64_t rows = detail::gates_of(kind) * o.hidden_size();
+  const int64_t rows = detail::Recurrent::gates(kind) * o.hidden_size();
   cell.weight_ih = cell.register_parameter("weight_ih", vesta::empty({rows, o.input_size()}));
   cell.weight_hh = cell.register_parameter("weight_hh", vesta::empty({rows, o.hidden_size()}));
   cell.bias_ih = cell.register_parameter("bias_ih", o.bias() ? vesta::empty({rows}) : Tensor(), o.bias());
@@ -31,35 +30,22 @@ void reset(Cell& cell) {
   for (const Tensor& weight : cell.parameters(false)) init::uniform_(weight, -bound, bound);
 }
 
+// Checks the shapes; zeros where a state is undefined.
 template <class Cell>
-State step(const char* layer, RecurrentKind kind, Cell& cell, const Tensor& input, State state) {
+void check_input(const char* layer, const Cell& cell, const Tensor& input,
+                 std::initializer_list<Tensor*> states) {
   const auto& o = cell.options;
   VESTA_CHECK(input.dim() == 1 || input.dim() == 2, layer, ": expected an input of 1 or 2 dims, got ",
               input.dim());
   VESTA_CHECK(input.size(-1) == o.input_size(), layer, ": expected input_size ", o.input_size(), ", got ",
               input.size(-1));
-  const bool batched = input.dim() == 2;
-  const Tensor x = batched ? input : input.unsqueeze(0);
-  const auto check = [&](const char* name, Tensor& t) {
-    if (!t.defined()) {
-      t = vesta::zeros({x.size(0), o.hidden_size()}, x.options());
-      return;
-    }
-    VESTA_CHECK(t.dim() == input.dim(), layer, ": expected ", name, " of ", input.dim(), " dims, got ",
-                t.dim());
-    if (!batched) t = t.unsqueeze(0);
-    VESTA_CHECK(t.size(0) == x.size(0) && t.size(1) == o.hidden_size(), layer, ": expected ", name,
-                " of shape [", x.size(0), ", ", o.hidden_size(), "], got [", t.size(0), ", ", t.size(1), "]");
-  };
-  check("hx", state.h);
-  if (kind == RecurrentKind::LSTM) check("cx", state.c);
-  const detail::CellWeights w{cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh, {}};
-  State next = detail::cell_step(kind, detail::input_gates(kind, x, w), state, w);
-  if (!batched) {
-    next.h = next.h.squeeze(0);
-    if (next.c.defined()) next.c = next.c.squeeze(0);
+  std::vector<int64_t> sizes(input.sizes().begin(), input.sizes().end());
+  sizes.back() = o.hidden_size();
+  for (Tensor* state : states) {
+    if (!state->defined()) *state = vesta::zeros(sizes, input.options());
+    VESTA_CHECK(state->sizes() == IntArrayRef(sizes), layer, ": expected states of width ", o.hidden_size(),
+                " with the input's batch, got ", state->dim(), " dims or other sizes");
   }
-  return next;
 }
 
 template <class Options>
@@ -79,7 +65,11 @@ RecurrentKind kind_of(const RNNCellOptions& o) {
 RNNCellImpl::RNNCellImpl(const RNNCellOptions& o) : options(o) { make_weights("RNNCell", kind_of(o), *this); }
 void RNNCellImpl::reset_parameters() { nn::reset(*this); }
 Tensor RNNCellImpl::forward(const Tensor& input, const Tensor& hx) {
-  return step("RNNCell", kind_of(options), *this, input, {hx, {}}).h;
+  Tensor h = hx;
+  check_input("RNNCell", *this, input, {&h});
+  return kind_of(options) == RecurrentKind::Tanh
+             ? vesta::rnn_tanh_cell(input, h, weight_ih, weight_hh, bias_ih, bias_hh)
+             : vesta::rnn_relu_cell(input, h, weight_ih, weight_hh, bias_ih, bias_hh);
 }
 void RNNCellImpl::describe(std::ostream& out) const {
   print(out, "RNNCell", options);
@@ -91,10 +81,9 @@ LSTMCellImpl::LSTMCellImpl(const LSTMCellOptions& o) : options(o) {
 }
 void LSTMCellImpl::reset_parameters() { nn::reset(*this); }
 LSTMCellImpl::States LSTMCellImpl::forward(const Tensor& input, std::optional<States> hx) {
-  const States first = hx.value_or(States());
-  const State next =
-      step("LSTMCell", RecurrentKind::LSTM, *this, input, {std::get<0>(first), std::get<1>(first)});
-  return {next.h, next.c};
+  auto [h, c] = hx.value_or(States());
+  check_input("LSTMCell", *this, input, {&h, &c});
+  return vesta::lstm_cell(input, std::vector<Tensor>{h, c}, weight_ih, weight_hh, bias_ih, bias_hh);
 }
 void LSTMCellImpl::describe(std::ostream& out) const {
   print(out, "LSTMCell", options);
@@ -106,7 +95,9 @@ GRUCellImpl::GRUCellImpl(const GRUCellOptions& o) : options(o) {
 }
 void GRUCellImpl::reset_parameters() { nn::reset(*this); }
 Tensor GRUCellImpl::forward(const Tensor& input, const Tensor& hx) {
-  return step("GRUCell", RecurrentKind::GRU, *this, input, {hx, {}}).h;
+  Tensor h = hx;
+  check_input("GRUCell", *this, input, {&h});
+  return vesta::gru_cell(input, h, weight_ih, weight_hh, bias_ih, bias_hh);
 }
 void GRUCellImpl::describe(std::ostream& out) const {
   print(out, "GRUCell", options);
