@@ -35,14 +35,39 @@ const std::set<std::string> kHandWritten = {
     "requires_grad_", "retain_grad", "retains_grad", "dim",          "numel",
     "is_same_size_",  "index",       "sym_size",     "sym_numel"};
 
+// Functions that dtype.h and tensor.h write by hand.
+const std::set<std::string> kHandWrittenFunctions = {"promote_types", "can_cast", "result_type"};
+
 // Arguments whose default exists in schemas only: as C++ defaults they would make calls like t.var() and t.any()
 // ambiguous. libtorch leaves out the same ones.
-const std::set<std::string> kNoCppDefault = {
-    "any.dims dim",           "all.dims dim",          "var unbiased",          "var.dim unbiased",
-    "std unbiased",           "std.dim unbiased",      "var_mean unbiased",     "var_mean.dim unbiased",
-    "std_mean unbiased",      "std_mean.dim unbiased", "conv1d.padding bias",   "conv1d.padding stride",
-    "conv1d.padding padding", "conv2d.padding bias",   "conv2d.padding stride", "conv2d.padding padding",
-    "conv3d.padding bias",    "conv3d.padding stride", "conv3d.padding padding"};
+const std::set<std::string> kNoCppDefault = {"any.dims dim",
+                                             "all.dims dim",
+                                             "var unbiased",
+                                             "var.dim unbiased",
+                                             "std unbiased",
+                                             "std.dim unbiased",
+                                             "var_mean unbiased",
+                                             "var_mean.dim unbiased",
+                                             "std_mean unbiased",
+                                             "std_mean.dim unbiased",
+                                             "conv1d.padding bias",
+                                             "conv1d.padding stride",
+                                             "conv1d.padding padding",
+                                             "conv2d.padding bias",
+                                             "conv2d.padding stride",
+                                             "conv2d.padding padding",
+                                             "conv3d.padding bias",
+                                             "conv3d.padding stride",
+                                             "conv3d.padding padding",
+                                             "linalg_pinv.atol_rtol_tensor atol",
+                                             "linalg_pinv.atol_rtol_tensor rtol",
+                                             "linalg_matrix_rank.atol_rtol_tensor atol",
+                                             "linalg_matrix_rank.atol_rtol_tensor rtol",
+                                             "stft.center hop_length",
+                                             "stft.center win_length",
+                                             "stft.center window",
+                                             "stft.center center",
+                                             "stft.center pad_mode"};
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -270,7 +295,10 @@ Signature signature(const Decl& d, bool method) {
         return o + ".scalar()";
     }
   };
-  if (d.form == Form::InPlace || (d.form == Form::Functional && n == 1 && s.results[0].mutated)) {
+  if (n == 0) {
+    g.result = "void";
+    g.returned = "(void)o;";
+  } else if (d.form == Form::InPlace || (d.form == Form::Functional && n == 1 && s.results[0].mutated)) {
     g.result = "Tensor&";
     g.returned = "detail::drop(o[0]); return const_cast<Tensor&>(" +
                  std::string(method ? "*this" : s.args[0].name) + ");";
@@ -283,9 +311,6 @@ Signature signature(const Decl& d, bool method) {
     for (size_t j = 0; j < n; ++j) types += j ? ", Tensor&" : "Tensor&";
     g.result = n == 1 ? "Tensor&" : "std::tuple<" + types + ">";
     g.returned = drops + (n == 1 ? "return " + refs + ";" : "return {" + refs + "};");
-  } else if (n == 0) {
-    g.result = "void";
-    g.returned = "(void)o;";
   } else if (n == 1) {
     g.result = single(s.results[0]);
     g.returned =
@@ -357,6 +382,7 @@ int run(int argc, char** argv) {
       names << "  \"" << d.schema.str() << "\",\n";
       Signature g = signature(d, false);
       std::string name = function_name(d);
+      if (kHandWrittenFunctions.count(name)) continue;
       functions << g.result << " " << name << "(" << g.params_with_defaults << ");\n";
       bodies << g.result << " " << name << "(" << g.params << ") " << body(d, g) << "\n";
       for (std::string prefix : {"linalg_", "special_", "fft_"})

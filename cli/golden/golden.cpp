@@ -21,7 +21,7 @@
 namespace vesta::golden {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // tensors of keyword arguments are numbered as they stand in the file
 
 double json_number(const Json& j) {
   if (j.is_string()) {
@@ -154,12 +154,23 @@ class CaseBuilder {
   const TensorMap& stored_;
 };
 
+// libtorch's numbers of dtypes, by which recordings name them.
+int64_t recorded_number(DType t) {
+  constexpr int8_t kNumbers[kNumDTypes] = {11, 0, 1, 2, 3, 4, 5, 15, 6, 7, 9, 10};
+  return int(t) < kNumDTypes ? kNumbers[int(t)] : -1;
+}
+
 std::string scalar_difference(const OwnedValue& got, const Json& want, double rtol, double atol) {
   auto text = [&] { return "wanted " + want.dump() + ", got another value"; };
   double g = 0, w = 0;
   if (want.contains("b")) {
     return got.kind() == ValueKind::Bool && (got.scalar().raw_int() != 0) == want["b"].get<bool>() ? ""
                                                                                                    : text();
+  } else if (want.contains("i") && got.kind() == ValueKind::DType) {
+    DType t = DType(got.scalar().raw_int());
+    return recorded_number(t) == want["i"].get<int64_t>()
+               ? ""
+               : "wanted " + want.dump() + ", got " + dtype_name(t);
   } else if (want.contains("i")) {
     return got.kind() == ValueKind::Int && got.scalar().raw_int() == want["i"].get<int64_t>() ? "" : text();
   } else if (want.contains("f")) {

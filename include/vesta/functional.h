@@ -12,6 +12,7 @@
 #include "vesta/functional_conv.h"
 #include "vesta/functional_layer.h"
 #include "vesta/functional_loss.h"
+#include "vesta/functional_pool.h"
 #include "vesta/option_arg.h"
 #include "vesta/tensor.h"
 

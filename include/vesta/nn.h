@@ -12,6 +12,7 @@
 #include "vesta/nn_cloneable.h"
 #include "vesta/nn_containers.h"
 #include "vesta/nn_conv.h"
+#include "vesta/nn_embedding_bag.h"
 #include "vesta/nn_init.h"
 #include "vesta/nn_layers.h"
 #include "vesta/nn_linear.h"
@@ -19,6 +20,7 @@
 #include "vesta/nn_norm.h"
 #include "vesta/nn_packed_sequence.h"
 #include "vesta/nn_padding.h"
+#include "vesta/nn_pool.h"
 #include "vesta/nn_rnn.h"
 #include "vesta/nn_transformer.h"
 

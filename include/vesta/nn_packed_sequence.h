@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "vesta/tensor.h"
+#include "vesta/ops.h"
 
 namespace vesta::nn::utils::rnn {
 
@@ -45,8 +45,7 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, b
                                                double padding_value = 0,
                                                std::optional<int64_t> total_length = std::nullopt);
 // Sequences [T_i, ...] of one trailing shape in one tensor [T, B, ...], or [B, T, ...]; padding_side "right" or "left".
-Tensor pad_sequence(TensorList sequences, bool batch_first = false, double padding_value = 0,
-                    const std::string& padding_side = "right");
+using vesta::pad_sequence;
 PackedSequence pack_sequence(TensorList sequences, bool enforce_sorted = true);
 // The reverse of pad_sequence for lengths [B].
 std::vector<Tensor> unpad_sequence(const Tensor& padded, const Tensor& lengths, bool batch_first = false);

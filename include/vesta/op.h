@@ -56,10 +56,16 @@ class Args {
   const Value* values_;
 };
 
-// Results of a decomposition or a gradient: one tensor, several, or lists.
+// Results of a decomposition or a gradient: one tensor, several, or lists (a Tensor[] result takes as many items as the
+// others leave). An op whose one result is a number, a bool or a dtype may give it as such instead of a 0-dim tensor.
 class Results {
  public:
   Results() = default;
+  static Results number(Scalar v) {
+    Results r;
+    r.number_ = v;
+    return r;
+  }
   Results(Tensor t) { items_.push_back(std::move(t)); }           // NOLINT: implicit
   Results(std::initializer_list<Tensor> list) : items_(list) {}   // NOLINT
   Results(std::vector<Tensor> list) : items_(std::move(list)) {}  // NOLINT
@@ -68,6 +74,7 @@ class Results {
     std::apply([&](auto&... x) { (items_.push_back(std::move(x)), ...); }, t);
   }  // NOLINT
   std::vector<Tensor> items_;
+  std::optional<Scalar> number_;
 };
 
 // What one output will be. Strides empty: contiguous; otherwise as given. For a view: the sizes, strides and offset

@@ -15,7 +15,9 @@ enum class ScalarKind : uint8_t { Bool, Int, Float, Complex };
 class Scalar {
  public:
   Scalar() : Scalar(int64_t(0)) {}
-  Scalar(bool v) : kind_(ScalarKind::Bool), i_(v) {}  // NOLINT: implicit as in libtorch, here and below
+  // Of bool itself only: a pointer, such as the text in linalg_norm(x, "fro"), is no number.
+  template <class T, std::enable_if_t<std::is_same_v<T, bool>, int> = 0>
+  Scalar(T v) : kind_(ScalarKind::Bool), i_(v) {}  // NOLINT: implicit as in libtorch, here and below
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
   Scalar(T v) : kind_(ScalarKind::Int), i_(int64_t(v)) {}  // NOLINT
   template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>

@@ -30,11 +30,11 @@ double weighted(const variable_list& outs) {
   double sum = 0;
   for (size_t k = 0; k < outs.size(); ++k) {
     if (!differentiable(outs[k])) continue;
-    Tensor w = weights_like(outs[k], k), o = outs[k].detach().contiguous();
+    Tensor w = weights_like(outs[k], k), o = outs[k].detach().resolve_conj().resolve_neg().contiguous();
     for (int64_t i = 0; i < o.numel(); ++i) {
       if (o.is_complex()) {
         auto a = static_cast<std::complex<double>*>(w.data_ptr())[i],
-             b = static_cast<std::complex<double>*>(o.resolve_conj().data_ptr())[i];
+             b = static_cast<std::complex<double>*>(o.data_ptr())[i];
         sum += a.real() * b.real() + a.imag() * b.imag();
       } else {
         sum += static_cast<double*>(w.data_ptr())[i] * static_cast<double*>(o.data_ptr())[i];

@@ -3,6 +3,7 @@
 
 #include "autograd/inplace.h"
 #include "autograd/node.h"
+#include "core/eager.h"
 #include "vesta/ops.h"
 
 namespace vesta::autograd {
@@ -88,19 +89,13 @@ void attach_outputs(const Op& op, Node* node, Value* outs) {
 // Forms of an op that has only a decomposition: run it recorded, then write the result.
 void decompose(const Op& op, const Value* args, Value* outs) {
   Results r = op.def->decompose(Args(op, args));
-  if (op.form == OpForm::InPlace) {
+  if (op.form == OpForm::InPlace && op.num_outs) {
     Tensor self = Tensor::borrow(args[0].tensor);
     self.copy_(r.items_[0]);
     outs[0] = vesta::detail::give(std::move(self));
     return;
   }
-  if (op.list_result >= 0) {
-    outs[0] = vesta::detail::give_list(std::move(r.items_));
-    return;
-  }
-  VESTA_CHECK_AS(InternalError, r.items_.size() == op.num_outs, op.name, ": the decomposition returned ",
-                 r.items_.size(), " results, expected ", int(op.num_outs));
-  for (int j = 0; j < op.num_outs; ++j) outs[j] = vesta::detail::give(std::move(r.items_[size_t(j)]));
+  give_results(op, r, outs);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/checked_math.h"
 #include "core/call.h"
@@ -150,19 +151,13 @@ void eager_view(const Op& op, const Value* args, Value* outs) {
   outs[0] = detail::give_list(std::move(list));
 }
 
-void give_results(const Op& op, std::vector<Tensor>& results, Value* outs) {
-  if (op.list_result >= 0) {
-    outs[0] = detail::give_list(std::move(results));
-    return;
-  }
-  for (int j = 0; j < op.num_outs; ++j) {
-    Tensor& t = results[size_t(j)];
-    // A number as result (equal, allclose): the block computes it as a 0-dim tensor.
-    if (op.schema.results[size_t(j)].tensor)
-      outs[j] = detail::give(std::move(t));
-    else
-      outs[j] = Value(t.item());
-  }
+// A complex number lives in a slot of the thread until the next one; result values are read at once.
+Value number_result(const SchemaResult& result, const Scalar& v) {
+  if (result.type == ArgType::DType) return Value(DType(v.toLong()));
+  if (!v.isComplex()) return Value(v);
+  static thread_local Scalar slot;
+  slot = v;
+  return Value(slot);
 }
 
 void run_functional_kernel(const Op& op, const Value* args, std::vector<Tensor>& results) {
@@ -190,8 +185,9 @@ void run_functional_kernel(const Op& op, const Value* args, std::vector<Tensor>&
 void infer_only(const Op& op, const Value* args, Value* outs) {
   std::vector<OutMeta> metas, list;
   infer_outputs(op, args, metas, list);
-  std::vector<Tensor> results;
-  for (auto& m : op.list_result >= 0 ? list : metas) results.push_back(m.defined ? meta_tensor(m) : Tensor());
+  Results results;
+  for (auto& m : op.list_result >= 0 ? list : metas)
+    results.items_.push_back(m.defined ? meta_tensor(m) : Tensor());
   give_results(op, results, outs);
 }
 
@@ -242,19 +238,41 @@ void eager_kernel(const Op& op, const Value* args, Value* outs) {
   if (!op.def->accepts_conj) resolve_lazy_bits(op, args, r);
   if (any_meta(op, args)) return infer_only(op, args, outs);
   apply_type_rule(op, args, r);
-  std::vector<Tensor> results;
-  run_functional_kernel(op, args, results);
+  Results results;
+  run_functional_kernel(op, args, results.items_);
   give_results(op, results, outs);
 }
 
 void eager_decompose(const Op& op, const Value* args, Value* outs) {
   Results r = op.def->decompose(Args(op, args));
-  VESTA_CHECK_AS(InternalError, op.list_result >= 0 || r.items_.size() == op.num_outs, op.name,
-                 ": the decomposition returned ", r.items_.size(), " results, expected ", int(op.num_outs));
-  give_results(op, r.items_, outs);
+  give_results(op, r, outs);
 }
 
 }  // namespace
+
+void give_results(const Op& op, Results& r, Value* outs) {
+  if (r.number_) {
+    VESTA_CHECK_AS(InternalError, op.num_outs == 1 && !op.schema.results[0].tensor, op.name,
+                   ": the decomposition returned a number");
+    outs[0] = number_result(op.schema.results[0], *r.number_);
+    return;
+  }
+  const size_t count = r.items_.size(), wanted = op.num_outs;
+  VESTA_CHECK_AS(InternalError, op.list_result >= 0 ? count + 1 >= wanted : count == wanted, op.name,
+                 ": the decomposition returned ", count, " results, expected ", wanted);
+  size_t at = 0;
+  for (size_t j = 0; j < wanted; ++j) {
+    if (int(j) == op.list_result) {
+      auto first = std::make_move_iterator(r.items_.begin() + ptrdiff_t(at));
+      at += count - (wanted - 1);
+      outs[j] = detail::give_list({first, std::make_move_iterator(r.items_.begin() + ptrdiff_t(at))});
+    } else if (op.schema.results[j].tensor) {
+      outs[j] = detail::give(std::move(r.items_[at++]));
+    } else {
+      outs[j] = number_result(op.schema.results[j], r.items_[at++].item());
+    }
+  }
+}
 
 Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& m, ViewCreation creation) {
   if (!base->storage) return meta_tensor(m);
@@ -326,6 +344,8 @@ Tensor& KernelCtx::allocate(int j, IntArrayRef sizes, DType dtype) const {
 
 EagerFn choose_eager(const Op& op) {
   bool kernel = op.def->kernels.find(DeviceType::CPU);
+  // The composition of a list's in-place form sees the form and writes the list itself.
+  if (op.form == OpForm::InPlace && op.num_outs == 0) return eager_decompose;
   if (op.form != OpForm::Functional) return write_back;
   if (kernel && op.mutates) return eager_mutating_kernel;
   if (kernel) return eager_kernel;

@@ -228,6 +228,7 @@ Schema in_place_form(const Schema& f) {
   s.name += "_";
   s.args[0].mutated = true;
   for (auto& r : s.results) r.mutated = true;
+  if (s.args[0].list) s.results.clear();  // _foreach_add_: the list is written, nothing is returned
   return s;
 }
 Schema out_form(const Schema& f) {

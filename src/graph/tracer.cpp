@@ -193,20 +193,20 @@ void interpret(const Op& op, const Value* args, Value* outs, uint32_t) {
     // A tensor without data outside of a trace: shapes only.
     return op.eager(op, args, outs);
   }
-  // Lazy conjugation is a bit on the tensor, which a recorded call cannot carry: it is carried out instead.
+  // Lazy conjugation and negation are bits on the tensor, which a recorded call cannot carry: they are carried out.
   static const Op *const lazy_conj = find_op("_conj"), *const conj = find_op("conj_physical");
+  static const Op *const lazy_neg = find_op("_neg_view"), *const neg = find_op("neg");
   if (&op == lazy_conj) return tracer->record(*conj, args, outs);
+  if (&op == lazy_neg) return tracer->record(*neg, args, outs);
   if (op.def->decompose && !op.def->kernels.find(DeviceType::CPU) && !op.def->scalar.classes) {
     // Compositions are recorded by their parts.
     Results r = op.def->decompose(Args(op, args));
-    if (op.form == OpForm::InPlace || op.form == OpForm::Out) {
+    if ((op.form == OpForm::InPlace && op.num_outs) || op.form == OpForm::Out) {
       Tensor target = Tensor::borrow(args[op.form == OpForm::InPlace ? 0 : op.out_arg].tensor);
       target.copy_(r.items_[0]);
       outs[0] = vesta::detail::give(std::move(target));
-    } else if (op.list_result >= 0) {
-      outs[0] = vesta::detail::give_list(std::move(r.items_));
     } else {
-      for (int j = 0; j < op.num_outs; ++j) outs[j] = vesta::detail::give(std::move(r.items_[size_t(j)]));
+      give_results(op, r, outs);
     }
     return;
   }

@@ -146,30 +146,6 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, b
   return {padded.reshape(shape), as_tensor(length)};
 }
 
-Tensor pad_sequence(TensorList sequences, bool batch_first, double padding_value,
-                    const std::string& padding_side) {
-  constexpr const char* kName = "pad_sequence";
-  VESTA_CHECK(sequences.size() > 0, kName, ": expected at least one sequence");
-  VESTA_CHECK(padding_side == "right" || padding_side == "left", kName,
-              ": expected padding_side right or left, got ", padding_side);
-  int64_t steps = 0;
-  for (const Tensor& sequence : sequences) {
-    VESTA_CHECK(sequence.dim() > 0 && sequence.dim() == sequences[0].dim() &&
-                    sequence.sizes().slice(1, size_t(sequence.dim() - 1)) ==
-                        sequences[0].sizes().slice(1, size_t(sequence.dim() - 1)),
-                kName, ": expected sequences of one shape behind their length");
-    steps = std::max(steps, sequence.size(0));
-  }
-  std::vector<Tensor> rows;
-  rows.reserve(sequences.size());
-  for (const Tensor& sequence : sequences) {
-    std::vector<int64_t> amounts(size_t(2 * sequence.dim()), 0);
-    amounts[amounts.size() - (padding_side == "right" ? 1 : 2)] = steps - sequence.size(0);
-    rows.push_back(vesta::constant_pad_nd(sequence, amounts, padding_value));
-  }
-  return stack(rows, batch_first ? 0 : 1);
-}
-
 PackedSequence pack_sequence(TensorList sequences, bool enforce_sorted) {
   std::vector<int64_t> lengths;
   for (const Tensor& sequence : sequences) {

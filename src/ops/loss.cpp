@@ -295,12 +295,12 @@ OP("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, T
   .decompose = [](const Args& a) -> Results {
       Tensor x = a.tensor(0), t = a.tensor(1);
       VESTA_CHECK(a.scalar(2).equal(1) || a.scalar(2).equal(2), "multi_margin_loss: expected p to be 1 or 2, got ", a.scalar(2).str());
-      VESTA_CHECK((x.dim() == 1 && t.dim() <= 1 && t.numel() == 1) || (x.dim() == 2 && x.size(1) > 0 && t.dim() == 1 && t.size(0) == x.size(0)),
+      VESTA_CHECK((x.dim() <= 1 && x.numel() > 0 && t.dim() <= 1 && t.numel() == 1) || (x.dim() == 2 && x.size(1) > 0 && t.dim() == 1 && t.size(0) == x.size(0)),
                   "multi_margin_loss: expected self of sizes (N, C) with N targets, or (C) with one");
       VESTA_CHECK_AS(TypeError, t.dtype() == kLong, "multi_margin_loss: expected int64 target, got ", dtype_name(t.dtype()));
-      int64_t classes = x.size(-1);
-      bool single = x.dim() == 1;
-      if (single) x = x.unsqueeze(0);
+      bool single = x.dim() <= 1;
+      if (single) x = x.reshape({1, -1});
+      int64_t classes = x.size(1);
       t = t.reshape({x.size(0), 1});
       Tensor z = (x - x.gather(1, t) + a.scalar(3)).clamp_min(0);
       if (a.scalar(2).equal(2)) z = z * z;

@@ -11,6 +11,7 @@
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/random.h"
 #include "ops/infer.h"
+#include "ops/random_stream.h"
 #include "vesta/op.h"
 
 namespace vesta {
@@ -18,18 +19,6 @@ namespace {
 
 using namespace op_block;
 using cpu::Distribution;
-
-cpu::RandomStream next_stream(const Args& a, int generator_at) {
-  Generator g = generator_at >= 0 && a.has(generator_at)
-                    ? Generator::borrow(static_cast<GeneratorState*>(const_cast<void*>(a.value(generator_at).ptr)))
-                    : default_generator();
-  uint64_t call = g.take_calls();
-  return {g.current_seed(), call};
-}
-std::optional<Generator> generator_of(const Args& a, int at) {
-  if (!a.has(at)) return std::nullopt;
-  return Generator::borrow(static_cast<GeneratorState*>(const_cast<void*>(a.value(at).ptr)));
-}
 
 void check_writable(const Args& a, const Tensor& t) {
   for (int64_t d = 0; d < t.dim(); ++d)

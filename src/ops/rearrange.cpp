@@ -311,7 +311,7 @@ OP("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
   .decompose = [](const Args& a) -> Results {
       const Tensor& t = a.tensor(0);
       int64_t r = a.integer(1), n = t.dim();
-      VESTA_CHECK(n >= 3 && r > 0 && t.size(-3) % (r * r) == 0, "pixel_shuffle: ", r, "^2 must divide the channels of a tensor with at least 3 dims");
+      VESTA_CHECK(n >= 3 && r > 0 && r < int64_t(1) << 31 && t.size(-3) % (r * r) == 0, "pixel_shuffle: ", r, "^2 must divide the channels of a tensor with at least 3 dims");
       int64_t c = t.size(-3) / (r * r), h = t.size(-2), w = t.size(-1);
       Ints lead(t.sizes().begin(), t.sizes().end() - 3), split = lead, order, out = lead;
       for (int64_t v : {c, r, r, h, w}) split.push_back(v);
@@ -325,7 +325,7 @@ OP("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
   .decompose = [](const Args& a) -> Results {
       const Tensor& t = a.tensor(0);
       int64_t r = a.integer(1), n = t.dim();
-      VESTA_CHECK(n >= 3 && r > 0 && t.size(-2) % r == 0 && t.size(-1) % r == 0, "pixel_unshuffle: ", r, " must divide height and width of a tensor with at least 3 dims");
+      VESTA_CHECK(n >= 3 && r > 0 && r < int64_t(1) << 31 && t.size(-2) % r == 0 && t.size(-1) % r == 0, "pixel_unshuffle: ", r, " must divide height and width of a tensor with at least 3 dims");
       int64_t c = t.size(-3), h = t.size(-2) / r, w = t.size(-1) / r;
       Ints lead(t.sizes().begin(), t.sizes().end() - 3), split = lead, order, out = lead;
       for (int64_t v : {c, h, r, w, r}) split.push_back(v);
@@ -345,6 +345,9 @@ OP("channel_shuffle(Tensor self, int groups) -> Tensor",
       split.insert(split.begin() + 1, groups);
       return t.reshape(split).transpose(1, 2).clone(MemoryFormat::Contiguous).view(t.sizes()); },
   .shard = {"decomp"}, .doc = "Channels of the groups interleaved.", .samples = [](SampleGen& s) { s(s.t({2, 4, 3}), 2); }),
+OP("native_channel_shuffle(Tensor self, int groups) -> Tensor",
+  .types = any_types, .decompose = [](const Args& a) -> Results { return channel_shuffle(a.tensor(0), a.integer(1)); },
+  .shard = {"decomp"}, .doc = "channel_shuffle.", .samples = [](SampleGen& s) { s(s.t({2, 4, 3}), 2); }),
 OP("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
   .types = any_types,
   .decompose = [](const Args& a) -> Results {

@@ -182,6 +182,10 @@ OP("logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType
   .doc = "base to the powers of linspace.", .samples = [](SampleGen& s) { if (sequence_dtype(s)) s(Scalar(0), Scalar(2), 3, 2.0, s.dtype()); }),
 OP("logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
   .decompose = logspace_of, .non_differentiable = true, .shard = {"create"}, .doc = "logspace with bounds from 0-dim tensors.", .samples = [](SampleGen& s) { if (sequence_dtype(s)) s(s.t({}), s.t({}), 3); }),
+OP("logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+  .decompose = logspace_of, .non_differentiable = true, .shard = {"create"}, .doc = "logspace with its start from a 0-dim tensor.", .samples = [](SampleGen& s) { if (sequence_dtype(s)) s(s.t({}), Scalar(2), 3); }),
+OP("logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+  .decompose = logspace_of, .non_differentiable = true, .shard = {"create"}, .doc = "logspace with its end from a 0-dim tensor.", .samples = [](SampleGen& s) { if (sequence_dtype(s)) s(Scalar(0), s.t({}), 3); }),
 OP("range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
   .infer = [](InferCtx& c) {
       double s = c.scalar(0).toDouble(), e = c.scalar(1).toDouble(), d = c.scalar(2).toDouble();

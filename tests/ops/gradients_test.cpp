@@ -41,6 +41,12 @@ struct AsFunction {
     if (op.schema.name == "binary_cross_entropy") return 2;
     return op.schema.name.find("igamma") == 0 || op.schema.name.find("special_gammainc") == 0 ? 0 : -1;
   }
+  // Functions of a Hermitian matrix that read one triangle: single elements cannot be varied.
+  static bool hermitian_argument(const Op& op) {
+    auto& n = op.schema.name;
+    return n == "cholesky" || n == "linalg_matrix_sqrth" || n == "linalg_cholesky" ||
+           n == "linalg_cholesky_ex" || n == "_linalg_eigh" || n == "linalg_eigh" || n == "linalg_eigvalsh";
+  }
   variable_list inputs() const {
     std::vector<Tensor> all = flat_defined();
     variable_list list;
@@ -55,8 +61,10 @@ struct AsFunction {
       return replaced ? in[used++] : t;
     });
   }
-  variable_list operator()(const variable_list& in) const {
-    variable_list outs;
+  variable_list operator()(const variable_list& given) const {
+    variable_list outs, in = given;
+    if (hermitian_argument(*c.op) && !in.empty() && in[0].dim() >= 2)
+      in[0] = (in[0] + in[0].transpose(-2, -1).conj()) * 0.5;
     Arguments results = run(*c.op, substituted(in));
     for (size_t j = 0; j < results.size(); ++j)
       if (!(c.op->def->non_diff_outputs >> j & 1))
@@ -90,7 +98,8 @@ bool any_floating(const variable_list& list) {
 
 // Arguments that are functions of one another: differences of one alone say nothing.
 bool dependent_arguments(const Op& op) {
-  return op.schema.name == "log_sigmoid_backward";  // buffer is computed from self by the forward pass
+  return op.schema.name == "log_sigmoid_backward" ||  // buffer is computed from self by the forward pass
+         op.schema.name == "_standard_gamma";  // derivative at fixed probability, not at fixed random numbers
 }
 
 TEST_P(GradientSuite, FirstDerivativesAgreeWithDifferences) {
@@ -112,6 +121,12 @@ const char* no_second_derivative(const Op& op) {
       // Known faults of blocks, to be removed with the fault.
       {"logcumsumexp", "the gradient of the scan in log space is wrong"},
       {"_logcumsumexp", "the same"},
+      // As in PyTorch: their backward passes throw where a second derivative is asked for.
+      {"grid_sampler", "grid_sampler_2d_backward has no derivative"},
+      {"grid_sampler_2d", "the same"},
+      {"grid_sampler_3d", "the same"},
+      {"ctc_loss", "_ctc_loss_backward has no derivative"},
+      {"_ctc_loss", "the same"},
   };
   for (auto& [name, reason] : kList)
     if (op.schema.name == name) return reason;
@@ -147,11 +162,11 @@ TEST_P(GradientSuite, GradientsHaveTheInputsShapeAndDtypeAndRecordingChangesNoVa
     std::string d = results_differ(map_tensors(recorded, [](const Tensor& t) { return t.detach(); }), plain);
     // Known fault: with a mask the math form runs while recording, the flash kernel otherwise.
     bool known = c.op->schema.name == "scaled_dot_product_attention";
-    if (!d.empty() && !known) fail(c, "with and without recording: " + d);
+    if (!d.empty() && !known && c.op->name != "is_set_to") fail(c, "with and without recording: " + d);
     variable_list roots, seeds;
     for (auto& t : flat(recorded))
       if (t.defined() && t.requires_grad()) {
-        if (c.op->def->non_differentiable)
+        if (c.op->def->non_differentiable && !c.op->mutates)  // what is written may require grad itself
           return fail(c, "a result of an op without derivative requires grad");
         roots.push_back(t);
         seeds.push_back(ones_like(t));

@@ -246,9 +246,28 @@ bool needs_data(const OpCase& c) {
                                        "allclose",
                                        "equal",
                                        "is_same_size",
-                                       "one_hot"};
+                                       "one_hot",
+                                       "ctc_loss.Tensor",
+                                       "is_nonzero",
+                                       "item",
+                                       "_local_scalar_dense",
+                                       "_assert_async",
+                                       "_assert_async.msg",
+                                       "_functional_assert_async.msg",
+                                       "randint_like.Tensor",
+                                       "lstm.data",
+                                       "gru.data",
+                                       "rnn_tanh.data",
+                                       "rnn_relu.data",
+                                       "_pack_padded_sequence",
+                                       "_pad_packed_sequence",
+                                       "_jagged_to_padded_dense_forward",
+                                       "_padded_dense_to_jagged_forward"};
   for (auto* name : kNames)
     if (c.op->name == name) return true;
+  if (c.op->name == "is_set_to" || std::string_view(c.op->family) == "reshape_in_place" ||
+      std::string_view(c.op->family) == "histogram")
+    return true;
   // Windows are computed on the host, element by element.
   if (c.op->schema.name.find("_window") != std::string::npos) return true;
   // Bounds read from tensors: linspace.Tensor_Scalar and the like.
@@ -259,6 +278,11 @@ bool needs_data(const OpCase& c) {
     if (t.defined() && t.dtype() == kBool && c.op->schema.name.find("index") != std::string::npos)
       return true;
   return false;
+}
+
+bool about_layout(const Op& op) {
+  std::string_view family = op.family;
+  return family == "metadata" || family == "reshape_in_place";
 }
 
 bool uninitialised(const Op& op) {

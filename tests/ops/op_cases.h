@@ -54,6 +54,9 @@ Tensor as_meta(const Tensor& t);
 
 // The result's shape, or the course of the composition, depends on elements: no meta inference and no trace.
 bool needs_data(const OpCase& c);
+// Questions about dtypes and layout, and what changes which memory a tensor shows: another dtype or layout is another
+// answer, and a trace has no name for it. tests/ops/metadata_test.cpp looks at them one by one.
+bool about_layout(const Op& op);
 // Uninitialised results: only shape and dtype can be compared.
 bool uninitialised(const Op& op);
 struct Allowed {

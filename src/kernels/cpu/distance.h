@@ -1,0 +1,31 @@
+#pragma once
+// p-norm distances between rows, and their gradients. F32 and F64, contiguous. Sums are per pair (forward) or per row
+// (gradients), so results do not depend on the number of threads. p in [0, infinity]; p = 0 counts unequal elements.
+#include <cstdint>
+
+#include "base/cpu_isa.h"
+#include "kernels/cpu/elem.h"
+
+namespace vesta::cpu {
+
+// out (batch, n1, n2) = distances of the rows of x1 (batch, n1, dim) and x2 (batch, n2, dim).
+void cdist(Elem type, const void* x1, const void* x2, void* out, int64_t batch, int64_t n1, int64_t n2,
+           int64_t dim, double p);
+// dx1 from dy and dist, both (batch, n1, n2).
+void cdist_backward(Elem type, const void* dy, const void* x1, const void* x2, const void* dist, void* dx1,
+                    int64_t batch, int64_t n1, int64_t n2, int64_t dim, double p);
+// out: distances of the pairs i < j of x's (n, dim) rows, (0, 1), (0, 2), ... (n - 2, n - 1).
+void pdist(Elem type, const void* x, void* out, int64_t n, int64_t dim, double p);
+void pdist_backward(Elem type, const void* dy, const void* x, const void* dist, void* dx, int64_t n,
+                    int64_t dim, double p);
+
+struct DistanceTable {
+  void (*cdist)(Elem, const void*, const void*, void*, int64_t, int64_t, int64_t, int64_t, double);
+  void (*cdist_backward)(Elem, const void*, const void*, const void*, const void*, void*, int64_t, int64_t,
+                         int64_t, int64_t, double);
+  void (*pdist)(Elem, const void*, void*, int64_t, int64_t, double);
+  void (*pdist_backward)(Elem, const void*, const void*, const void*, void*, int64_t, int64_t, double);
+};
+const DistanceTable& distance_table(CpuIsa level);
+
+}  // namespace vesta::cpu

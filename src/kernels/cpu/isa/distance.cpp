@@ -1,0 +1,189 @@
+// Distances by classes of p: 0, 1, 2, infinity and the rest. Gradients of |x|_p are sign(x) |x|^(p-1) / |x|_p^(p-1),
+// and 0 where that is undefined: equal rows, and equal elements for p < 1.
+#include "kernels/cpu/distance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/thread_pool.h"
+
+namespace vesta::cpu::VESTA_ISA {
+namespace {
+
+constexpr int64_t kWork = 16384;  // element pairs a parallel chunk
+
+struct Zero {
+  template <class A>
+  static A norm(const A* x, const A* y, int64_t n, A) {
+    A count = 0;
+    for (int64_t i = 0; i < n; ++i) count += x[i] != y[i] ? A(1) : A(0);
+    return count;
+  }
+  template <class A>
+  static A slope(A, A, A) {
+    return 0;
+  }
+};
+template <class A>
+inline A sign(A v) {
+  return v > 0 ? A(1) : v < 0 ? A(-1) : A(0);
+}
+struct One {
+  template <class A>
+  static A norm(const A* x, const A* y, int64_t n, A) {
+    A sum[4] = {0, 0, 0, 0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+      for (int k = 0; k < 4; ++k) sum[k] += std::fabs(x[i + k] - y[i + k]);
+    for (; i < n; ++i) sum[0] += std::fabs(x[i] - y[i]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  }
+  template <class A>
+  static A slope(A d, A, A) {
+    return sign(d);
+  }
+};
+struct Two {
+  template <class A>
+  static A norm(const A* x, const A* y, int64_t n, A) {
+    A sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+      for (int k = 0; k < 8; ++k) {
+        const A d = x[i + k] - y[i + k];
+        sum[k] += d * d;
+      }
+    for (; i < n; ++i) sum[0] += (x[i] - y[i]) * (x[i] - y[i]);
+    return std::sqrt(((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])));
+  }
+  template <class A>
+  static A slope(A d, A dist, A) {
+    return dist == 0 ? A(0) : d / dist;
+  }
+};
+struct Infinity {
+  template <class A>
+  static A norm(const A* x, const A* y, int64_t n, A) {
+    A largest = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const A d = std::fabs(x[i] - y[i]);
+      largest = d > largest || d != d ? d : largest;
+    }
+    return largest;
+  }
+  template <class A>
+  static A slope(A d, A dist, A) {
+    return std::fabs(d) == dist ? sign(d) : A(0);
+  }
+};
+struct Any {
+  template <class A>
+  static A norm(const A* x, const A* y, int64_t n, A p) {
+    A sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += std::pow(std::fabs(x[i] - y[i]), p);
+    return std::pow(sum, 1 / p);
+  }
+  template <class A>
+  static A slope(A d, A dist, A p) {
+    if (dist == 0 || d == 0) return 0;
+    return sign(d) * std::pow(std::fabs(d) / dist, p - 1);
+  }
+};
+
+template <class F>
+void with_norm(double p, F f) {
+  if (p == 0) return f(Zero());
+  if (p == 1) return f(One());
+  if (p == 2) return f(Two());
+  if (p == std::numeric_limits<double>::infinity()) return f(Infinity());
+  f(Any());
+}
+template <class F>
+void with_type(Elem type, F f) {
+  if (type == Elem::F32)
+    f(float{});
+  else
+    f(double{});
+}
+int64_t grain(int64_t work) { return std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)); }
+
+void run_cdist(Elem type, const void* x1, const void* x2, void* out, int64_t batch, int64_t n1, int64_t n2,
+               int64_t dim, double p) {
+  with_type(type, [&]<class A>(A) {
+    with_norm(p, [&](auto norm) {
+      const A *a = static_cast<const A*>(x1), *b = static_cast<const A*>(x2);
+      A* y = static_cast<A*>(out);
+      parallel_for(0, batch * n1, grain(n2 * dim), [&](int64_t begin, int64_t end) {
+        for (int64_t u = begin; u < end; ++u)
+          for (int64_t j = 0; j < n2; ++j)
+            y[u * n2 + j] = norm.template norm<A>(a + u * dim, b + (u / n1 * n2 + j) * dim, dim, A(p));
+      });
+    });
+  });
+}
+void run_cdist_backward(Elem type, const void* dy, const void* x1, const void* x2, const void* dist,
+                        void* dx1, int64_t batch, int64_t n1, int64_t n2, int64_t dim, double p) {
+  with_type(type, [&]<class A>(A) {
+    with_norm(p, [&](auto norm) {
+      const A *a = static_cast<const A*>(x1), *b = static_cast<const A*>(x2), *g = static_cast<const A*>(dy);
+      const A* d = static_cast<const A*>(dist);
+      A* dx = static_cast<A*>(dx1);
+      parallel_for(0, batch * n1, grain(n2 * dim), [&](int64_t begin, int64_t end) {
+        for (int64_t u = begin; u < end; ++u) {
+          std::fill(dx + u * dim, dx + (u + 1) * dim, A(0));
+          for (int64_t j = 0; j < n2; ++j) {
+            const A *x = a + u * dim, *y = b + (u / n1 * n2 + j) * dim;
+            const A scale = g[u * n2 + j], length = d[u * n2 + j];
+            for (int64_t i = 0; i < dim; ++i)
+              dx[u * dim + i] += scale * norm.template slope<A>(x[i] - y[i], length, A(p));
+          }
+        }
+      });
+    });
+  });
+}
+// Position of the pair (i, j), i < j.
+int64_t pair(int64_t i, int64_t j, int64_t n) { return i * (2 * n - i - 1) / 2 + j - i - 1; }
+
+void run_pdist(Elem type, const void* x_in, void* out, int64_t n, int64_t dim, double p) {
+  with_type(type, [&]<class A>(A) {
+    with_norm(p, [&](auto norm) {
+      const A* x = static_cast<const A*>(x_in);
+      A* y = static_cast<A*>(out);
+      parallel_for(0, n, grain(n * dim / 2), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          for (int64_t j = i + 1; j < n; ++j)
+            y[pair(i, j, n)] = norm.template norm<A>(x + i * dim, x + j * dim, dim, A(p));
+      });
+    });
+  });
+}
+void run_pdist_backward(Elem type, const void* dy, const void* x_in, const void* dist, void* dx_out,
+                        int64_t n, int64_t dim, double p) {
+  with_type(type, [&]<class A>(A) {
+    with_norm(p, [&](auto norm) {
+      const A *x = static_cast<const A*>(x_in), *g = static_cast<const A*>(dy),
+              *d = static_cast<const A*>(dist);
+      A* dx = static_cast<A*>(dx_out);
+      parallel_for(0, n, grain(n * dim), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          std::fill(dx + i * dim, dx + (i + 1) * dim, A(0));
+          for (int64_t j = 0; j < n; ++j) {
+            if (i == j) continue;
+            const int64_t at = pair(std::min(i, j), std::max(i, j), n);
+            for (int64_t k = 0; k < dim; ++k)
+              dx[i * dim + k] += g[at] * norm.template slope<A>(x[i * dim + k] - x[j * dim + k], d[at], A(p));
+          }
+        }
+      });
+    });
+  });
+}
+
+}  // namespace
+
+extern const DistanceTable kDistanceTable;
+const DistanceTable kDistanceTable = {run_cdist, run_cdist_backward, run_pdist, run_pdist_backward};
+
+}  // namespace vesta::cpu::VESTA_ISA
