@@ -8,8 +8,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "commands.h"
+#include "serialize/byte_region.h"
+#include "serialize/zip.h"
 
 namespace vesta::cli {
 namespace {
@@ -36,22 +37,30 @@ void collect_values(const IValue& v, const std::string& name, Content* out) {
 
 bool has_ending(const std::string& path, const char* ending) { return path.ends_with(ending); }
 
+// Of the two zip archives, checkpoints have a FOLDER/data.pkl.
+bool is_checkpoint(const std::string& path) {
+  const ZipReader zip(map_region(path), "read '" + path + "'");
+  for (auto& entry : zip.entries())
+    if (has_ending(entry.name, "/data.pkl")) return true;
+  return false;
+}
+
 Content read_file(const std::string& path, bool check) {
   Content content;
-  const MappedFile file(path);
-  const std::string_view start(reinterpret_cast<const char*>(file.bytes().data()),
-                               std::min<size_t>(file.bytes().size(), 16));
+  const ByteRegion file = map_region(path);
+  const std::string_view start = file.text().substr(0, 16);
+  const bool zip = start.starts_with("PK"), stream = start.starts_with("\x80\x02");
   if (start.starts_with("\x93NUMPY")) {
     content.format = "npy";
     content.tensors.insert("0", load_npy(path));
-  } else if (start.starts_with("PK") && has_ending(path, ".npz")) {
-    content.format = "npz";
-    for (auto& [name, t] : load_npz(path)) content.tensors.insert(name, t);
-  } else if (start.starts_with("PK") || start.starts_with("\x80\x02")) {
+  } else if (stream || (zip && is_checkpoint(path))) {
     content.format = "pt";
     const IValue root = load_torch(path, {.check_crc = check});
     content.tensors = named_tensors(root);
     collect_values(root, "", &content);
+  } else if (zip) {
+    content.format = "npz";
+    for (auto& [name, t] : load_npz(path)) content.tensors.insert(name, t);
   } else {
     content.format = "safetensors";
     Safetensors all = load_safetensors_file(path);

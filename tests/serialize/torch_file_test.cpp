@@ -24,7 +24,7 @@ std::string checkpoint(const std::string& pickle, const Entries& storages = {},
   MemorySink<std::string> sink;
   ZipWriter zip(sink);
   zip.add("model/data.pkl", pickle);
-  zip.add("model/byteorder", order);
+  if (!order.empty()) zip.add("model/byteorder", order);
   for (auto& [key, bytes] : storages) zip.add("model/data/" + key, bytes);
   zip.add("model/version", "3\n");
   zip.finish();
@@ -338,6 +338,13 @@ TEST(TorchFiles, ParametersMetadataAndUntypedStoragesAreRead) {
 TEST(TorchFiles, OneObjectNamedTwiceStaysOneTensor) {
   const IValue both = read_value(float_vector("0") + "q\x09h\x09\x86", {{"0", bytes_of({1, 2, 3, 4})}});
   EXPECT_TRUE(both.toTuple()[0].toTensor().is_same(both.toTuple()[1].toTensor()));
+}
+
+TEST(TorchFiles, AnArchiveThatDoesNotNameItsByteOrderIsLittleEndian) {
+  // PyTorch before 2.1.
+  const IValue t =
+      read(checkpoint("\x80\x02" + float_vector("0") + ".", {{"0", bytes_of({1, 2, 3, 4})}}, ""));
+  EXPECT_EQ(t.toTensor().data_ptr<float>()[2], 3);
 }
 
 TEST(TorchFiles, ABigEndianArchiveIsTurnedAround) {

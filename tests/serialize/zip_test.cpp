@@ -134,13 +134,16 @@ TEST(ZipArchives, DamagedContentIsFoundByChecksumAndByTheInflater) {
   const std::string deflated = archive(false, ZipWriter::Method::Deflated);
   const ZipReader zip(region_of(deflated), "zip");
   const ZipEntry e = *zip.find("a/two");
+  int refused = 0;
   for (uint64_t i = 0; i < e.compressed; ++i) {
     std::string file = deflated, got;
     file[size_t(e.begin + i)] = char(file[size_t(e.begin + i)] ^ 0x55);
     const std::string text = message_of([&] { got = content(file, "a/two"); });
-    // Bits behind the end of the compressed data may change without a trace.
-    EXPECT_TRUE(text != "nothing thrown" || (got == std::string(1000, 'x') && i + 1 == e.compressed)) << i;
+    refused += text != "nothing thrown";
+    // Some edits leave the content: of bits behind the end, or of how far back in the run of x it is copied from.
+    EXPECT_TRUE(text != "nothing thrown" || got == std::string(1000, 'x')) << i;
   }
+  EXPECT_GT(refused, 0);
 }
 
 TEST(ZipArchives, AnEntryCannotClaimMoreThanItsBytesCanInflateTo) {
