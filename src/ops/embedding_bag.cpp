@@ -328,8 +328,8 @@ OP("embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float nor
       check_index_type(a, index, "indices");
       VESTA_CHECK(t.dim() == 2 && index.dim() <= 2, a.name(), ": expected self with 2 dims and indices with at most 2, got ", t.dim(), " and ", index.dim());
       VESTA_CHECK(a.number(2) >= 0, a.name(), ": expected max_norm >= 0, got ", a.number(2));
-      // A row that is named twice is scaled once: both copies come from the old row.
-      Tensor rows = index.reshape({-1}).to(kLong), old = t.index_select(0, rows), length = norm(old, Scalar(a.number(3)), {1}, true);
+      // A row that is named twice is scaled once.
+      Tensor rows = std::get<0>(_unique(index.reshape({-1}).to(kLong), true, false)), old = t.index_select(0, rows), length = norm(old, Scalar(a.number(3)), {1}, true);
       Tensor scale = where(length > a.number(2), a.number(2) / (length + 1e-7), ones({}, length.options()));
       t.index_copy_(0, rows, old * scale);
       return t; },

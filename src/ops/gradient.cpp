@@ -35,6 +35,8 @@ void check_sizes(const Args& a, const std::vector<int64_t>& dims, int64_t edge_o
   VESTA_CHECK(edge_order == 1 || edge_order == 2, a.name(), ": expected an edge_order of 1 or 2, got ", edge_order);
   for (int64_t d : dims) VESTA_CHECK(x.size(d) > edge_order, a.name(), ": expected at least ", edge_order + 1, " elements along dim ", d, ", got ", x.size(d));
 }
+// Differences of small integers would wrap.
+Tensor wide(const Tensor& x) { return is_integral(x.dtype(), false) ? x.to(kLong) : x; }
 Tensor at(const Tensor& x, int64_t dim, int64_t i) { return x.narrow(dim, i < 0 ? x.size(dim) + i : i, 1); }
 
 // Equal spacing h.
@@ -64,7 +66,7 @@ Results by_spacing(const Args& a, const std::vector<int64_t>& dims, ArrayRef<Sca
   VESTA_CHECK(spacing.size() == 1 || spacing.size() == dims.size(), a.name(), ": expected a spacing for each of ", dims.size(), " dims, got ", spacing.size());
   check_sizes(a, dims, edge_order);
   std::vector<Tensor> list;
-  for (size_t k = 0; k < dims.size(); ++k) list.push_back(even(a.tensor(0), dims[k], spacing[spacing.size() == 1 ? 0 : k], edge_order));
+  for (size_t k = 0; k < dims.size(); ++k) list.push_back(even(wide(a.tensor(0)), dims[k], spacing[spacing.size() == 1 ? 0 : k], edge_order));
   return list;
 }
 Results by_coordinates(const Args& a, const std::vector<int64_t>& dims) {
@@ -75,7 +77,7 @@ Results by_coordinates(const Args& a, const std::vector<int64_t>& dims) {
   for (size_t k = 0; k < dims.size(); ++k) {
     VESTA_CHECK(coordinates[k].dim() == 1 && coordinates[k].size(0) == a.tensor(0).size(dims[k]), a.name(), ": expected ", a.tensor(0).size(dims[k]),
                 " coordinates in 1 dim for dim ", dims[k]);
-    list.push_back(uneven(a.tensor(0), dims[k], coordinates[k], a.integer(3)));
+    list.push_back(uneven(wide(a.tensor(0)), dims[k], coordinates[k], a.integer(3)));
   }
   return list;
 }

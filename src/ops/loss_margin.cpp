@@ -123,7 +123,9 @@ OP("multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Te
 OP("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor, Tensor)",
   .forms = Out, .types = any_types, .infer = infer_multilabel, .kernels = {{Cpu, k_multilabel}},
   .save = {in(0), in(1), out(1)},
-  .vjp = [](const Grad& g) { return grads(G(0) { return multilabel_margin_loss_backward(g.dy(), g.in(0), g.in(1), g.integer(2), g.out(1)); }); },
+  .vjp = [](const Grad& g) {
+      if (!g.dy().defined()) return 0;  // only is_target was used, which is flat
+      return grads(G(0) { return multilabel_margin_loss_backward(g.dy(), g.in(0), g.in(1), g.integer(2), g.out(1)); }); },
   .non_diff_outputs = 2, .shard = {"replicate"}, .doc = "multilabel_margin_loss, and 1 for each class that is a label.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { for (int r : {0, 1, 2}) s(s.t({2, 5}), sample_labels(2, 5), r); s(s.t({4}), sample_labels(1, 4).view({4}), 1); } }),
 OP("multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor",
@@ -132,8 +134,7 @@ OP("multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor targ
   .vjp = [](const Grad& g) { return grads(G(0) {
       // Linear in grad_output; flat in self between the kinks.
       Tensor dy = g.in(0), unit = g.dy() * multilabel_margin_loss_backward(ones_like(dy), g.in(1), g.in(2), g.integer(3), g.in(4));
-      return dy.dim() == 1 ? unit.sum({1}) : unit.sum(); },
-      G(1) { return zeros_like(g.in(1)); }, G(4) { return zeros_like(g.in(4)); }); },
+      return dy.dim() == 1 ? unit.sum({1}) : unit.sum(); }); },
   .shard = {"replicate"}, .doc = "Gradient of multilabel_margin_loss_forward.",
   .samples = [](SampleGen& s) {
       if (!is_floating_point(s.dtype())) return;

@@ -186,7 +186,7 @@ OP("avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int
   .forms = Out, .types = avg_types, .infer = infer_avg_backward<2>, .kernels = {{Cpu, k_avg_backward<2>}},
   .vjp = [](const Grad& g) { return grads(G(0) { return avg_pool2d(g.dy(), g.ints(2), g.ints(3), g.ints(4), g.flag(5), g.flag(6), divisor_of(g, 7)); }); },
   .shard = {"pool-avg"}, .doc = "Gradient of avg_pool2d: each element of grad_output spread over its window.",
-  .samples = [](SampleGen& s) { if (s.dtype() != kLong) { s(s.t({1, 2, 3, 3}), s.t({1, 2, 5, 5}), Ints{3}, Ints{2}, Ints{1}, false, true, std::nullopt); s(s.t({2, 3, 2}), s.t({2, 5, 4}), Ints{2, 3}, Ints{2}, Ints{0, 1}, true, false, std::nullopt); } }),
+  .samples = [](SampleGen& s) { if (s.dtype() != kLong) { s(s.t({1, 2, 3, 3}), s.t({1, 2, 5, 5}), Ints{3}, Ints{2}, Ints{1}, false, true, std::nullopt); s(s.t({2, 3, 3}), s.t({2, 5, 4}), Ints{2, 3}, Ints{2}, Ints{0, 1}, true, false, std::nullopt); } }),
 OP("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
   .autocast = Autocast::Float32,
   .forms = Out, .types = avg_types, .infer = infer_avg<3>, .kernels = {{Cpu, k_avg<3>}},

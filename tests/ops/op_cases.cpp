@@ -247,7 +247,7 @@ bool needs_data(const OpCase& c) {
                                        "equal",
                                        "is_same_size",
                                        "one_hot",
-                                       "ctc_loss.Tensor",
+                                       "ctc_loss.Tensor", "embedding_renorm_",
                                        "is_nonzero",
                                        "item",
                                        "_local_scalar_dense",
