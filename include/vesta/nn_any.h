@@ -128,6 +128,9 @@ class AnyModule {
   template <class Holder, class Contained = typename Holder::ContainedType>
   AnyModule(const Holder& holder)
       : AnyModule(static_cast<const ModuleHolder<Contained>&>(holder)) {}  // NOLINT
+  template <ForeignPtr P>
+  AnyModule(const P& module)
+      : AnyModule(ModulePtr<typename ForeignModulePtr<P>::ModuleType>(module)) {}  // NOLINT
   // A module by value.
   template <class M, std::enable_if_t<std::is_base_of_v<Module, std::decay_t<M>>, int> = 0>
   AnyModule(M&& module) : AnyModule(make_module<std::decay_t<M>>(std::forward<M>(module))) {}  // NOLINT

@@ -1,9 +1,11 @@
 // Module: registration, traversal, conversion, printing. State dicts are in state_dict.cpp.
 #include "vesta/module.h"
 
+#include <mutex>
 #include <ostream>
 #include <sstream>
 #include <typeinfo>
+#include <unordered_map>
 #include <unordered_set>
 #if __has_include(<cxxabi.h>)
 #include <cxxabi.h>
@@ -37,6 +39,16 @@ void walk(M& module, const std::string& prefix, std::unordered_set<const Module*
     walk(static_cast<M&>(*item.value()), join(prefix, item.key()), seen, visit);
 }
 
+// Few modules have a keeper, so it does not take room in each. Never destroyed: modules may live in static variables.
+struct Keepers {
+  std::mutex mutex;
+  std::unordered_map<const Module*, std::unique_ptr<ModuleKeeper>> of;
+};
+Keepers& keepers() {
+  static auto* all = new Keepers;
+  return *all;
+}
+
 std::string indented(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -65,6 +77,27 @@ std::string type_name(const std::type_info& type) {
 
 Module::Module(std::string name) : name_(std::move(name)) {}
 Module::~Module() = default;
+
+void Module::keep_by(std::unique_ptr<ModuleKeeper> keeper) const {
+  std::lock_guard lock(keepers().mutex);
+  if (keepers().of.emplace(this, std::move(keeper)).second) refs_.fetch_or(kKept, std::memory_order_relaxed);
+}
+const ModuleKeeper* Module::keeper() const {
+  if (!(refs_.load(std::memory_order_relaxed) & kKept)) return nullptr;
+  std::lock_guard lock(keepers().mutex);
+  const auto found = keepers().of.find(this);
+  return found == keepers().of.end() ? nullptr : found->second.get();
+}
+void Module::drop_keeper() const {
+  std::unique_ptr<ModuleKeeper> last;  // may own this module: nothing of it may be touched when it goes
+  std::lock_guard lock(keepers().mutex);
+  // Another ModulePtr may have been made in between, which then keeps the keeper.
+  if (refs_.load(std::memory_order_relaxed) != (kKept | 1)) return;
+  refs_.fetch_and(~kKept, std::memory_order_relaxed);
+  const auto found = keepers().of.find(this);
+  last = std::move(found->second);
+  keepers().of.erase(found);
+}
 
 // Late: inside the constructor typeid would name a base.
 const std::string& Module::name() const {

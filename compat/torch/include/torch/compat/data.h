@@ -1,0 +1,7 @@
+#pragma once
+// Data loading names that libtorch spells otherwise.
+#include "torch/compat/namespaces.h"
+
+namespace torch::data {
+using datasets::Dataset;
+}
