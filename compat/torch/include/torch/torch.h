@@ -10,6 +10,6 @@
 #include "torch/compat/enums.h"
 #include "torch/compat/grad_mode.h"
 #include "torch/compat/save_load.h"
-#include "torch/compat/data.h"
+#include "torch/compat/pointer_casts.h"
 #include "torch/compat/tensor_factory.h"
 #include "torch/compat/families.h"

@@ -9,11 +9,4 @@ struct AutoNonVariableTypeMode {
  private:
   AutoGradMode guard_;
 };
-namespace autograd {
-using Variable = vesta::Tensor;
-using tensor_list = variable_list;
-using edge_list = std::vector<void*>;
-using vesta::AutoGradMode;
-using vesta::GradMode;
-}  // namespace autograd
 }  // namespace torch

@@ -18,7 +18,7 @@
 #define TORCH_CHECK_AS_(type, condition, text, ...)                                                 \
   do {                                                                                              \
     if (!(condition)) [[unlikely]]                                                                  \
-      throw type(::torch::detail::check_message("Expected " text " to be true, but got false.", ##__VA_ARGS__)); \
+      throw type(::vesta::detail::check_message("Expected " text " to be true, but got false.", ##__VA_ARGS__)); \
   } while (0)
 #define TORCH_CHECK(condition, ...) TORCH_CHECK_AS_(::vesta::ValueError, condition, #condition, ##__VA_ARGS__)
 #define TORCH_CHECK_INDEX(condition, ...) TORCH_CHECK_AS_(::vesta::IndexError, condition, #condition, ##__VA_ARGS__)
@@ -38,10 +38,10 @@
 // c10::Error is vesta::Error, since that is what operators throw; its text carries no backtrace.
 #define what_without_backtrace what
 
-namespace torch::detail {
+namespace vesta::detail {
 inline std::string check_message(const char* fallback) { return fallback; }
 template <class... Parts>
 std::string check_message(const char*, const Parts&... parts) {
-  return vesta::detail::message(parts...);
+  return message(parts...);
 }
-}  // namespace torch::detail
+}  // namespace vesta::detail

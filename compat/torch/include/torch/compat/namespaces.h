@@ -1,5 +1,5 @@
 #pragma once
-// The namespaces. Each of libtorch's is a real one (programs open them) that shows the names of Vesta's.
+// The namespaces torch, at and c10, which show Vesta's names.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -41,59 +41,33 @@
 #include "vesta/threads.h"
 #include "vesta/warning.h"
 
+// What libtorch has in a nested namespace and Vesta beside it, or only libtorch has.
+namespace vesta::autograd {
+using Variable = Tensor;
+using tensor_list = variable_list;
+using vesta::AutoGradMode;
+using vesta::GradMode;
+}  // namespace vesta::autograd
+namespace vesta::indexing {
+using vesta::TensorIndex;
+}
+
+// The outer namespaces are real ones, since programs open them. The inner ones are aliases: a program that says
+// `using namespace torch` sees both, and both must be the same.
 namespace torch {
 using namespace vesta;
-
-namespace autograd {
-using namespace vesta::autograd;
-namespace forward_ad {
-using namespace vesta::autograd::forward_ad;
-}
-}  // namespace autograd
-namespace data {
-using namespace vesta::data;
-namespace datasets {
-using namespace vesta::data::datasets;
-}
-namespace samplers {
-using namespace vesta::data::samplers;
-}
-namespace transforms {
-using namespace vesta::data::transforms;
-}
-}  // namespace data
-namespace indexing {
-using namespace vesta::indexing;
-using vesta::TensorIndex;
-}  // namespace indexing
-namespace nn {
-using namespace vesta::nn;
-namespace functional {
-using namespace vesta::nn::functional;
-}
-namespace init {
-using namespace vesta::nn::init;
-}
-namespace utils {
-using namespace vesta::nn::utils;
-namespace rnn {
-using namespace vesta::nn::utils::rnn;
-}
-}  // namespace utils
-}  // namespace nn
-namespace optim {
-using namespace vesta::optim;
-}
-namespace serialize {
-using namespace vesta::serialize;
-}
+namespace autograd = vesta::autograd;
+namespace data = vesta::data;
+namespace detail = vesta::detail;
+namespace indexing = vesta::indexing;
+namespace nn = vesta::nn;
+namespace optim = vesta::optim;
+namespace serialize = vesta::serialize;
 }  // namespace torch
 
 namespace at {
 using namespace vesta;
-namespace indexing {
-using namespace torch::indexing;
-}
+namespace indexing = vesta::indexing;
 }  // namespace at
 
 namespace c10 {

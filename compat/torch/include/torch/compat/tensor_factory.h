@@ -5,26 +5,25 @@
 // ValueError where a list is ragged or mixes dtypes, and where a complex number is to become a real one.
 #include "torch/compat/namespaces.h"
 
-namespace torch {
-namespace detail {
+namespace vesta::detail {
 
 enum class TensorDataContainerType { Scalar, InitList, Tensor };
 
 template <class T>
 inline constexpr bool is_element =
-    std::is_arithmetic_v<T> || std::is_same_v<T, vesta::Half> || std::is_same_v<T, vesta::BFloat16> ||
+    std::is_arithmetic_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> ||
     std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
 template <class T>
 constexpr DType element_dtype() {
   if constexpr (std::is_same_v<T, long> || std::is_same_v<T, unsigned long>)
-    return vesta::kInt64;
+    return kInt64;
   else if constexpr (std::is_same_v<T, unsigned>)
-    return vesta::kInt64;
+    return kInt64;
   else if constexpr (std::is_same_v<T, char>)
-    return vesta::kInt8;
+    return kInt8;
   else
-    return vesta::DTypeOf<T>::value;
+    return DTypeOf<T>::value;
 }
 
 // A 1-d CPU tensor of the dtype of T.
@@ -197,8 +196,8 @@ class TensorDataContainer {
       case kInt16: return put(to, int16_t(scalar_.toLong()));
       case kInt32: return put(to, int32_t(scalar_.toLong()));
       case kInt64: return put(to, scalar_.toLong());
-      case kFloat16: return put(to, vesta::Half(float(scalar_.toDouble())));
-      case kBFloat16: return put(to, vesta::BFloat16(float(scalar_.toDouble())));
+      case kFloat16: return put(to, Half(float(scalar_.toDouble())));
+      case kBFloat16: return put(to, BFloat16(float(scalar_.toDouble())));
       case kFloat32: return put(to, float(scalar_.toDouble()));
       case kFloat64: return put(to, scalar_.toDouble());
       case kComplex64: return put(to, std::complex<float>(scalar_.toComplexDouble()));
@@ -218,8 +217,9 @@ inline std::ostream& operator<<(std::ostream& out, const TensorDataContainer& co
   container.print(out);
   return out;
 }
-}  // namespace detail
+}  // namespace vesta::detail
 
+namespace torch {
 inline vesta::Tensor tensor(const detail::TensorDataContainer& data, const TensorOptions& options = {}) {
   return data.convert_to_tensor(options);
 }
