@@ -259,6 +259,9 @@ class Module {
 };
 
 std::ostream& operator<<(std::ostream& out, const Module& module);
+// What modules print in front of "::nn::" with the names of Vesta's own layers, instead of "vesta". The text must live
+// on; for the libtorch-shaped entry.
+void set_printed_namespace(const char* name);
 
 // A module used like a value: copies share the module. An empty holder is made from nullptr.
 template <class Contained>

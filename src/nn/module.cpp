@@ -39,6 +39,8 @@ void walk(M& module, const std::string& prefix, std::unordered_set<const Module*
     walk(static_cast<M&>(*item.value()), join(prefix, item.key()), seen, visit);
 }
 
+std::atomic<const char*> printed_namespace{nullptr};  // null: vesta
+
 // Few modules have a keeper, so it does not take room in each. Never destroyed: modules may live in static variables.
 struct Keepers {
   std::mutex mutex;
@@ -264,8 +266,14 @@ void Module::pretty_print(std::ostream& out) const {
 }
 
 std::ostream& operator<<(std::ostream& out, const Module& module) {
-  module.pretty_print(out);
-  return out;
+  std::ostringstream printed;
+  module.pretty_print(printed);
+  std::string text = printed.str();
+  const std::string own = "vesta::nn::";
+  if (const char* name = printed_namespace.load())
+    for (size_t at = 0; (at = text.find(own, at)) != std::string::npos;) text.replace(at, 5, name);
+  return out << text;
 }
+void set_printed_namespace(const char* name) { printed_namespace.store(name); }
 
 }  // namespace vesta::nn

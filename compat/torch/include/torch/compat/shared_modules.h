@@ -5,6 +5,8 @@
 
 namespace vesta::nn {
 namespace detail {
+inline const bool kPrintsAsTorch = (set_printed_namespace("torch"), true);
+
 // Keeps what a std::shared_ptr owns while ModulePtrs count the module.
 struct SharedKeeper : ModuleKeeper {
   explicit SharedKeeper(std::shared_ptr<const void> p) : pointer(std::move(p)) {}
