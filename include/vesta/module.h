@@ -120,11 +120,12 @@ class Module {
   StateDict named_parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
   StateDict named_buffers(bool recurse = true) const;
-  // Direct children; and all descendants, depth first, shared ones once. The pointers do not own.
-  std::vector<Module*> children() const;
-  OrderedDict<std::string, Module*> named_children() const;
-  std::vector<Module*> modules(bool include_self = true);
-  OrderedDict<std::string, Module*> named_modules(const std::string& prefix = {}, bool include_self = true);
+  // Direct children; and all descendants, depth first, shared ones once. A module that no pointer owns (on the stack) may
+  // list itself: the pointers must then not outlive it.
+  std::vector<ModulePtr<Module>> children() const;
+  OrderedDict<std::string, ModulePtr<Module>> named_children() const;
+  std::vector<ModulePtr<Module>> modules(bool include_self = true);
+  OrderedDict<std::string, ModulePtr<Module>> named_modules(const std::string& prefix = {}, bool include_self = true);
 
   // Calls f on this module and all descendants, parents first.
   void apply(const std::function<void(Module&)>& f);

@@ -141,25 +141,25 @@ StateDict Module::named_buffers(bool recurse) const {
 std::vector<Tensor> Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
 std::vector<Tensor> Module::buffers(bool recurse) const { return named_buffers(recurse).values(); }
 
-OrderedDict<std::string, Module*> Module::named_children() const {
-  OrderedDict<std::string, Module*> out("module");
-  for (const auto& item : children_) out.insert(item.key(), item.value().get());
+OrderedDict<std::string, ModulePtr<Module>> Module::named_children() const {
+  OrderedDict<std::string, ModulePtr<Module>> out("module");
+  for (const auto& item : children_) out.insert(item.key(), item.value());
   return out;
 }
-std::vector<Module*> Module::children() const { return named_children().values(); }
+std::vector<ModulePtr<Module>> Module::children() const { return named_children().values(); }
 
-OrderedDict<std::string, Module*> Module::named_modules(const std::string& prefix, bool include_self) {
-  OrderedDict<std::string, Module*> out("module");
+OrderedDict<std::string, ModulePtr<Module>> Module::named_modules(const std::string& prefix, bool include_self) {
+  OrderedDict<std::string, ModulePtr<Module>> out("module");
   std::unordered_set<const Module*> seen;
   walk(*this, prefix, seen, [&](const std::string& path, Module& module) {
-    if (include_self || &module != this) out.insert(path, &module);
+    if (include_self || &module != this) out.insert(path, ModulePtr<Module>::share(&module));
   });
   return out;
 }
-std::vector<Module*> Module::modules(bool include_self) { return named_modules({}, include_self).values(); }
+std::vector<ModulePtr<Module>> Module::modules(bool include_self) { return named_modules({}, include_self).values(); }
 
 void Module::apply(const std::function<void(Module&)>& f) {
-  for (Module* module : modules()) f(*module);
+  for (const auto& module : modules()) f(*module);
 }
 void Module::apply(const std::function<void(const std::string&, Module&)>& f, const std::string& prefix) {
   for (const auto& item : named_modules(prefix)) f(item.key(), *item.value());

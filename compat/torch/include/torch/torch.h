@@ -13,3 +13,5 @@
 #include "torch/compat/pointer_casts.h"
 #include "torch/compat/tensor_factory.h"
 #include "torch/compat/families.h"
+#include "torch/compat/static.h"
+#include "torch/compat/flatten.h"

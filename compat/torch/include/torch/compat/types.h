@@ -87,6 +87,8 @@ integer_range<J> irange(I begin, J end) {
   return {J(begin), std::max(J(begin), end)};
 }
 
+
+
 namespace guts {
 using std::conjunction;
 using std::disjunction;
