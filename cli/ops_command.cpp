@@ -125,8 +125,10 @@ int print_parity(const std::string& path) {
     }
     if (!here.count(fields[0])) c.missing += (c.missing.empty() ? "`" : ", `") + fields[0] + "`";
   }
-  std::printf("# Operators: libtorch and Vesta\n\nWritten by `vesta ops --parity docs/ops.tsv`; do not edit. Public overloads of "
-              "PyTorch by category, how many of them\nVesta has, and which it has not.\n\n");
+  std::printf(
+      "# Operators: libtorch and Vesta\n\nWritten by `vesta ops --parity docs/ops.tsv`; do not edit. Public "
+      "overloads of "
+      "PyTorch by category, how many of them\nVesta has, and which it has not.\n\n");
   std::printf("| category | overloads | here | missing |\n|---|---|---|---|\n");
   for (const auto& [name, c] : categories)
     std::printf("| %s | %zu | %zu | %s |\n", name.c_str(), c.all, c.found, c.missing.c_str());
@@ -143,7 +145,8 @@ void add_ops(CLI::App& app, Action& action) {
       "--tsv", *tsv, "A table with tabs: name, overload, category, kernels, gradient, sharding, dtypes");
   command->add_flag("--json", *json, "A JSON object a line, with the schema")->excludes(flag);
   auto parity = std::make_shared<std::string>();
-  command->add_option("--parity", *parity, "A table like docs/ops.tsv: prints which of its rows are here, as Markdown");
+  command->add_option("--parity", *parity,
+                      "A table like docs/ops.tsv: prints which of its rows are here, as Markdown");
   command->callback([&action, tsv, json, parity] {
     action = [tsv, json, parity] {
       if (!parity->empty()) return print_parity(*parity);

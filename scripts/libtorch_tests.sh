@@ -52,6 +52,8 @@ nm -A --defined-only /usr/lib/gcc/x86_64-linux-gnu/*/libbacktrace.a >/dev/null 2
 headers=$work/headers.h
 printf '#include <gtest/gtest.h>\n#include <torch/torch.h>\n#include <test/cpp/api/support.h>\n' >"$headers"
 g++ "${flags[@]}" -x c++-header "$headers" -o "$headers.gch" || exit 1
+g++ "${flags[@]}" -include "$headers" -c "$api/support.cpp" -o "$work/support.o" || exit 1
+libs=("$work/support.o" "${libs[@]}")
 
 # Puts a failing body into each test of file $1 that an error message of $2 points at; prints how many.
 blame() {

@@ -22,8 +22,8 @@ class ExpandingArray {
     std::copy(values.begin(), values.end(), values_.begin());
   }
   ExpandingArray(ArrayRef<T> values) : ExpandingArray(values.vec()) {}  // NOLINT
-  ExpandingArray(T value) { values_.fill(value); }                     // NOLINT
-  ExpandingArray(const std::array<T, D>& values) : values_(values) {}  // NOLINT
+  ExpandingArray(T value) { values_.fill(value); }                      // NOLINT
+  ExpandingArray(const std::array<T, D>& values) : values_(values) {}   // NOLINT
   std::array<T, D>& operator*() { return values_; }
   const std::array<T, D>& operator*() const { return values_; }
   std::array<T, D>* operator->() { return &values_; }

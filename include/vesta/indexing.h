@@ -51,14 +51,14 @@ class TensorIndex {
   TensorIndex(indexing::NoneType) : kind_(Kind::None) {}          // NOLINT
   TensorIndex(indexing::EllipsisType) : kind_(Kind::Ellipsis) {}  // NOLINT
   TensorIndex(const char* text) : kind_(Kind::Ellipsis) {         // NOLINT
-    VESTA_CHECK(!std::strcmp(text, "..."), "index: Expected \"...\" to represent an ellipsis index, but got \"",
-                text, "\"");
+    VESTA_CHECK(!std::strcmp(text, "..."),
+                "index: Expected \"...\" to represent an ellipsis index, but got \"", text, "\"");
   }
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
   TensorIndex(T i) : kind_(Kind::Integer), integer_(int64_t(i)) {}  // NOLINT
   template <class T, std::enable_if_t<std::is_same_v<T, bool>, int> = 0>
-  TensorIndex(T b) : kind_(Kind::Boolean), integer_(b) {}                        // NOLINT
-  TensorIndex(indexing::Slice s) : kind_(Kind::Slice), slice_(s) {}              // NOLINT
+  TensorIndex(T b) : kind_(Kind::Boolean), integer_(b) {}                       // NOLINT
+  TensorIndex(indexing::Slice s) : kind_(Kind::Slice), slice_(s) {}             // NOLINT
   TensorIndex(vesta::Tensor t) : kind_(Kind::Tensor), tensor_(std::move(t)) {}  // NOLINT
 
   Kind kind() const { return kind_; }

@@ -65,10 +65,12 @@ class ModulePtr {
   template <class U, std::enable_if_t<std::is_convertible_v<U*, T*>, int> = 0>
   ModulePtr(const ModuleHolder<U>& o) : ModulePtr(o.ptr()) {}  // NOLINT
   template <ForeignPtr P>
-  requires(std::is_convertible_v<typename ForeignModulePtr<P>::ModuleType*, T*>) ModulePtr(const P& p)  // NOLINT
+  requires(std::is_convertible_v<typename ForeignModulePtr<P>::ModuleType*, T*>)
+      ModulePtr(const P& p)  // NOLINT
       : ModulePtr(ForeignModulePtr<P>::import(p)) {}
   template <ForeignPtr P>
-  requires(std::is_convertible_v<T*, typename ForeignModulePtr<P>::ModuleType*>) operator P() const {  // NOLINT
+  requires(std::is_convertible_v<T*, typename ForeignModulePtr<P>::ModuleType*>) operator P()
+      const {  // NOLINT
     return ForeignModulePtr<P>::release_to(*this);
   }
   ModulePtr& operator=(ModulePtr o) noexcept {
@@ -125,7 +127,8 @@ class Module {
   std::vector<ModulePtr<Module>> children() const;
   OrderedDict<std::string, ModulePtr<Module>> named_children() const;
   std::vector<ModulePtr<Module>> modules(bool include_self = true);
-  OrderedDict<std::string, ModulePtr<Module>> named_modules(const std::string& prefix = {}, bool include_self = true);
+  OrderedDict<std::string, ModulePtr<Module>> named_modules(const std::string& prefix = {},
+                                                            bool include_self = true);
 
   // Calls f on this module and all descendants, parents first.
   void apply(const std::function<void(Module&)>& f);
@@ -276,7 +279,8 @@ class ModuleHolder {
   ModuleHolder(ModulePtr<Contained> module) : impl_(std::move(module)) {}  // NOLINT
   template <ForeignPtr P>
   requires(std::is_convertible_v<typename ForeignModulePtr<P>::ModuleType*, Contained*>)
-      ModuleHolder(const P& module) : impl_(module) {}  // NOLINT
+      ModuleHolder(const P& module)
+      : impl_(module) {}  // NOLINT
   template <
       class Head, class... Tail,
       std::enable_if_t<!(sizeof...(Tail) == 0 && (std::is_base_of_v<ModuleHolder, std::decay_t<Head>> ||

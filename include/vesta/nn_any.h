@@ -51,9 +51,10 @@ size_t add_defaults(std::vector<AnyValue>& arguments, size_t count);
 }
 // In a module: default values for the last arguments of forward(), by position.
 //   VESTA_FORWARD_DEFAULTS({1, nn::AnyValue(Tensor())})
-#define VESTA_FORWARD_DEFAULTS(...)                                                                             \
-  template <class C>                                                                                           \
-  friend size_t(::vesta::nn::detail::add_defaults)(std::vector<::vesta::nn::AnyValue> & arguments, size_t count); \
+#define VESTA_FORWARD_DEFAULTS(...)                                                                \
+  template <class C>                                                                               \
+  friend size_t(::vesta::nn::detail::add_defaults)(std::vector<::vesta::nn::AnyValue> & arguments, \
+                                                   size_t count);                                  \
   static std::vector<std::pair<size_t, ::vesta::nn::AnyValue>> _forward_defaults() { return {__VA_ARGS__}; }
 
 namespace detail {

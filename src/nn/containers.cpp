@@ -69,7 +69,8 @@ AnyValue SequentialImpl::any_forward(std::vector<AnyValue> arguments) {
 }
 void SequentialImpl::describe(std::ostream& out) const { out << "vesta::nn::Sequential"; }
 const AnyModule& SequentialImpl::at_index(size_t i) const {
-  VESTA_CHECK_AS(IndexError, i < steps_.size(), "Sequential: Index out of range: ", i, " of ", steps_.size(), " modules");
+  VESTA_CHECK_AS(IndexError, i < steps_.size(), "Sequential: Index out of range: ", i, " of ", steps_.size(),
+                 " modules");
   return steps_[i];
 }
 void SequentialImpl::adopt_structure_of(const Module& source, std::optional<Device> device) {
@@ -101,7 +102,8 @@ void ModuleListImpl::insert(size_t i, ModulePtr<Module> module) {
 }
 void ModuleListImpl::describe(std::ostream& out) const { out << "vesta::nn::ModuleList"; }
 const ModulePtr<Module>& ModuleListImpl::ptr(size_t i) const {
-  VESTA_CHECK_AS(IndexError, i < items_.size(), "ModuleList: Index out of range: ", i, " of ", items_.size(), " modules");
+  VESTA_CHECK_AS(IndexError, i < items_.size(), "ModuleList: Index out of range: ", i, " of ", items_.size(),
+                 " modules");
   return items_[i];
 }
 void ModuleListImpl::adopt_structure_of(const Module& source, std::optional<Device> device) {

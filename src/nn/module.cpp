@@ -148,7 +148,8 @@ OrderedDict<std::string, ModulePtr<Module>> Module::named_children() const {
 }
 std::vector<ModulePtr<Module>> Module::children() const { return named_children().values(); }
 
-OrderedDict<std::string, ModulePtr<Module>> Module::named_modules(const std::string& prefix, bool include_self) {
+OrderedDict<std::string, ModulePtr<Module>> Module::named_modules(const std::string& prefix,
+                                                                  bool include_self) {
   OrderedDict<std::string, ModulePtr<Module>> out("module");
   std::unordered_set<const Module*> seen;
   walk(*this, prefix, seen, [&](const std::string& path, Module& module) {
@@ -156,7 +157,9 @@ OrderedDict<std::string, ModulePtr<Module>> Module::named_modules(const std::str
   });
   return out;
 }
-std::vector<ModulePtr<Module>> Module::modules(bool include_self) { return named_modules({}, include_self).values(); }
+std::vector<ModulePtr<Module>> Module::modules(bool include_self) {
+  return named_modules({}, include_self).values();
+}
 
 void Module::apply(const std::function<void(Module&)>& f) {
   for (const auto& module : modules()) f(*module);

@@ -50,7 +50,8 @@ struct Square : public torch::autograd::Function<Square> {
 
 struct BlockImpl : torch::nn::Module {
   explicit BlockImpl(int64_t width)
-      : linear(torch::nn::LinearOptions(width, width).bias(true)), norm(torch::nn::LayerNormOptions({width})) {
+      : linear(torch::nn::LinearOptions(width, width).bias(true)),
+        norm(torch::nn::LayerNormOptions({width})) {
     register_module("linear", linear);
     register_module("norm", norm);
     scale = register_parameter("scale", torch::ones({1}));
@@ -68,8 +69,8 @@ TORCH_MODULE(Block);
 
 struct Net : torch::nn::Module {
   Net() {
-    body = register_module("body", torch::nn::Sequential(torch::nn::Linear(2, 16), torch::nn::ReLU(), Block(16),
-                                                         torch::nn::Dropout(0.0)));
+    body = register_module("body", torch::nn::Sequential(torch::nn::Linear(2, 16), torch::nn::ReLU(),
+                                                         Block(16), torch::nn::Dropout(0.0)));
     // As many programs do: a module behind a shared_ptr.
     head = register_module("head", std::make_shared<torch::nn::LinearImpl>(16, 2));
   }
@@ -104,7 +105,8 @@ double accuracy(Net& net, Spirals& data) {
   int64_t right = 0;
   for (size_t i = 0; i < *data.size(); ++i) {
     auto example = data.get(i);
-    right += net.forward(example.data.unsqueeze(0)).argmax(1).item<int64_t>() == example.target.item<int64_t>();
+    right +=
+        net.forward(example.data.unsqueeze(0)).argmax(1).item<int64_t>() == example.target.item<int64_t>();
   }
   return static_cast<double>(right) / static_cast<double>(*data.size());
 }
@@ -116,7 +118,8 @@ void check_training() {
   net->to(device);
   Spirals data(128);
   auto loader = torch::data::make_data_loader<torch::data::samplers::RandomSampler>(
-      data.map(torch::data::transforms::Stack<>()), torch::data::DataLoaderOptions().batch_size(32).workers(2));
+      data.map(torch::data::transforms::Stack<>()),
+      torch::data::DataLoaderOptions().batch_size(32).workers(2));
 
   torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   const double first = train(*net, loader, sgd, 1);
@@ -170,7 +173,8 @@ void check_tensors() {
   t.index_put_({0, Slice(), 0}, 7);
   expect(t.index({0, 2, 0}).item<int64_t>() == 7, "writing through an index");
   expect(t.index({t > 20}).numel() == 3, "a mask");
-  expect(torch::tensor({{1.5, 2.5}, {3.5, 4.5}}).dtype() == torch::kFloat, "fractions take the default dtype");
+  expect(torch::tensor({{1.5, 2.5}, {3.5, 4.5}}).dtype() == torch::kFloat,
+         "fractions take the default dtype");
 
   auto x = torch::tensor({1.0, -2.0, 3.0}, torch::requires_grad());
   Square::apply(x).sum().backward();

@@ -15,15 +15,19 @@
 #define C10_UNLIKELY(condition) (__builtin_expect(static_cast<bool>(condition), 0))
 
 // Failed checks throw c10::Error, whose message ends with where the check stands, as libtorch's does.
-#define TORCH_CHECK_AS_(type, condition, text, ...)                                                 \
-  do {                                                                                              \
-    if (!(condition)) [[unlikely]]                                                                  \
-      throw type(::vesta::detail::check_message("Expected " text " to be true, but got false.", ##__VA_ARGS__)); \
+#define TORCH_CHECK_AS_(type, condition, text, ...)                                                       \
+  do {                                                                                                    \
+    if (!(condition)) [[unlikely]]                                                                        \
+      throw type(                                                                                         \
+          ::vesta::detail::check_message("Expected " text " to be true, but got false.", ##__VA_ARGS__)); \
   } while (0)
 #define TORCH_CHECK(condition, ...) TORCH_CHECK_AS_(::vesta::ValueError, condition, #condition, ##__VA_ARGS__)
-#define TORCH_CHECK_INDEX(condition, ...) TORCH_CHECK_AS_(::vesta::IndexError, condition, #condition, ##__VA_ARGS__)
-#define TORCH_CHECK_VALUE(condition, ...) TORCH_CHECK_AS_(::vesta::ValueError, condition, #condition, ##__VA_ARGS__)
-#define TORCH_CHECK_TYPE(condition, ...) TORCH_CHECK_AS_(::vesta::TypeError, condition, #condition, ##__VA_ARGS__)
+#define TORCH_CHECK_INDEX(condition, ...) \
+  TORCH_CHECK_AS_(::vesta::IndexError, condition, #condition, ##__VA_ARGS__)
+#define TORCH_CHECK_VALUE(condition, ...) \
+  TORCH_CHECK_AS_(::vesta::ValueError, condition, #condition, ##__VA_ARGS__)
+#define TORCH_CHECK_TYPE(condition, ...) \
+  TORCH_CHECK_AS_(::vesta::TypeError, condition, #condition, ##__VA_ARGS__)
 #define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) \
   TORCH_CHECK_AS_(::vesta::NotImplementedError, condition, #condition, ##__VA_ARGS__)
 #define TORCH_INTERNAL_ASSERT(condition, ...) \

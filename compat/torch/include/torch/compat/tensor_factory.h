@@ -77,9 +77,10 @@ class TensorDataContainer {
       VESTA_CHECK(item.sizes_ == first.sizes_, "Expected all sub-lists to have sizes: ", joined(first.sizes_),
                   " (e.g. ", first.str(), "), but got sub-list ", item.str(),
                   " with sizes: ", joined(item.sizes_));
-      VESTA_CHECK_AS(TypeError, item.scalar_type_ == scalar_type_,
-                     "Expected all elements of the tensor to have the same scalar type: ", to_string(scalar_type_),
-                     ", but got element of scalar type: ", to_string(item.scalar_type_));
+      VESTA_CHECK_AS(
+          TypeError, item.scalar_type_ == scalar_type_,
+          "Expected all elements of the tensor to have the same scalar type: ", to_string(scalar_type_),
+          ", but got element of scalar type: ", to_string(item.scalar_type_));
     }
   }
   template <class T, std::enable_if_t<is_element<T>, int> = 0>
@@ -91,7 +92,8 @@ class TensorDataContainer {
   bool is_init_list() const { return type_ == TensorDataContainerType::InitList; }
   bool is_tensor() const { return type_ == TensorDataContainerType::Tensor; }
   const Scalar& scalar() const {
-    VESTA_CHECK(is_scalar(), "Can only call `scalar()` on a TensorDataContainer that has `is_scalar() == true`");
+    VESTA_CHECK(is_scalar(),
+                "Can only call `scalar()` on a TensorDataContainer that has `is_scalar() == true`");
     return scalar_;
   }
   const std::vector<TensorDataContainer>& init_list() const {
@@ -100,7 +102,8 @@ class TensorDataContainer {
     return list_;
   }
   const vesta::Tensor& tensor() const {
-    VESTA_CHECK(is_tensor(), "Can only call `tensor()` on a TensorDataContainer that has `is_tensor() == true`");
+    VESTA_CHECK(is_tensor(),
+                "Can only call `tensor()` on a TensorDataContainer that has `is_tensor() == true`");
     return tensor_;
   }
   const std::vector<int64_t>& sizes() const { return sizes_; }
@@ -109,8 +112,9 @@ class TensorDataContainer {
   vesta::Tensor convert_to_tensor(TensorOptions options) const {
     const DType dtype = options.dtype_opt().value_or(tensor_dtype(scalar_type_));
     if (is_complex(scalar_type_) && !is_complex(dtype)) {
-      VESTA_CHECK(!is_tensor(), "can not do torch::tensor(complex, dtype=non-complex) because complex can not be "
-                                "casted to real number without loss of information");
+      VESTA_CHECK(!is_tensor(),
+                  "can not do torch::tensor(complex, dtype=non-complex) because complex can not be "
+                  "casted to real number without loss of information");
       check_real(dtype);
     }
     vesta::Tensor out;
@@ -190,18 +194,30 @@ class TensorDataContainer {
     for (const TensorDataContainer& item : list_) item.fill(to);
     if (!is_scalar()) return;
     switch (scalar_type_) {
-      case kBool: return put(to, scalar_.toBool());
-      case kUInt8: return put(to, uint8_t(scalar_.toLong()));
-      case kInt8: return put(to, int8_t(scalar_.toLong()));
-      case kInt16: return put(to, int16_t(scalar_.toLong()));
-      case kInt32: return put(to, int32_t(scalar_.toLong()));
-      case kInt64: return put(to, scalar_.toLong());
-      case kFloat16: return put(to, Half(float(scalar_.toDouble())));
-      case kBFloat16: return put(to, BFloat16(float(scalar_.toDouble())));
-      case kFloat32: return put(to, float(scalar_.toDouble()));
-      case kFloat64: return put(to, scalar_.toDouble());
-      case kComplex64: return put(to, std::complex<float>(scalar_.toComplexDouble()));
-      default: return put(to, scalar_.toComplexDouble());
+      case kBool:
+        return put(to, scalar_.toBool());
+      case kUInt8:
+        return put(to, uint8_t(scalar_.toLong()));
+      case kInt8:
+        return put(to, int8_t(scalar_.toLong()));
+      case kInt16:
+        return put(to, int16_t(scalar_.toLong()));
+      case kInt32:
+        return put(to, int32_t(scalar_.toLong()));
+      case kInt64:
+        return put(to, scalar_.toLong());
+      case kFloat16:
+        return put(to, Half(float(scalar_.toDouble())));
+      case kBFloat16:
+        return put(to, BFloat16(float(scalar_.toDouble())));
+      case kFloat32:
+        return put(to, float(scalar_.toDouble()));
+      case kFloat64:
+        return put(to, scalar_.toDouble());
+      case kComplex64:
+        return put(to, std::complex<float>(scalar_.toComplexDouble()));
+      default:
+        return put(to, scalar_.toComplexDouble());
     }
   }
 

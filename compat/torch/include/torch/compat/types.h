@@ -87,8 +87,6 @@ integer_range<J> irange(I begin, J end) {
   return {J(begin), std::max(J(begin), end)};
 }
 
-
-
 namespace guts {
 using std::conjunction;
 using std::disjunction;
@@ -119,7 +117,9 @@ inline DType scalarTypeToTypeMeta(DType t) { return t; }
 inline ScalarType get_default_dtype_as_scalartype() { return get_default_dtype(); }
 
 // libtorch's overloads: a step is given or not there, so that arange(0, 5) is one of them.
-inline Tensor arange(const Scalar& end, const TensorOptions& options = {}) { return vesta::arange(end, options); }
+inline Tensor arange(const Scalar& end, const TensorOptions& options = {}) {
+  return vesta::arange(end, options);
+}
 inline Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options = {}) {
   return vesta::arange(start, end, Scalar(1), options);
 }
@@ -154,11 +154,11 @@ inline void init_num_threads() {}
 namespace at {
 using std::optional;
 using torch::arange;
+using torch::get_num_interop_threads;
 using torch::range;
 using torch::scalarTypeToTypeMeta;
-using torch::typeMetaToScalarType;
-using torch::get_num_interop_threads;
 using torch::set_num_interop_threads;
+using torch::typeMetaToScalarType;
 namespace detail {
 inline const Generator& getDefaultCPUGenerator() { return default_generator(); }
 // An independent stream.

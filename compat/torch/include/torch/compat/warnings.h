@@ -19,7 +19,8 @@ class WarningHandler {
 namespace Warning {
 namespace detail {
 inline WarningHandler*& current() {
-  static WarningHandler* handler = nullptr;  // set and read by the program's threads in turn, as in libtorch's tests
+  static WarningHandler* handler =
+      nullptr;  // set and read by the program's threads in turn, as in libtorch's tests
   return handler;
 }
 inline void forward(const char* message, void* context) {
