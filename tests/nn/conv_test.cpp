@@ -417,5 +417,11 @@ TEST(Fold, AddsUpWhatUnfoldTakesOut) {
   EXPECT_THROW(fold(randn({1, 18, 15})), ValueError);
 }
 
+TEST(ConvTranspose, TakesItsPlaceInASequential) {
+  Sequential net(Identity(), ConvTranspose1d(ConvTranspose1dOptions(3, 2, 3).bias(false)), ReLU());
+  Tensor x = ones({2, 3, 5});
+  EXPECT_TRUE(equal(net->forward(x), relu(net->at<ConvTranspose1d>(1).forward(x))));
+}
+
 }  // namespace
 }  // namespace vesta::nn

@@ -264,8 +264,9 @@ template <class T>
 vesta::Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
   return detail::with_options(torch::detail::tensor_from(values), options);
 }
+// As in libtorch, of one dim.
 template <class T, std::enable_if_t<torch::detail::is_element<T>, int> = 0>
 vesta::Tensor tensor(T value, const TensorOptions& options = {}) {
-  return tensor(ArrayRef<T>(value), options).reshape(IntArrayRef());
+  return tensor(ArrayRef<T>(value), options);
 }
 }  // namespace at

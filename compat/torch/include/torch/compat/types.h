@@ -135,6 +135,13 @@ inline Tensor range(const Scalar& start, const Scalar& end, const Scalar& step,
   return vesta::range(start, end, step, options);
 }
 
+// The ATen function compares sizes without dims of size 1, so that [N, 1] goes with [N].
+inline Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight = {},
+                                   int64_t reduction = 1) {
+  const bool alike = target.sizes() != self.sizes() && self.squeeze().sizes() == target.squeeze().sizes();
+  return vesta::binary_cross_entropy(self, alike ? target.reshape(self.sizes()) : target, weight, reduction);
+}
+
 // No accelerator: false and 0, whatever is built in.
 namespace cuda {
 inline bool is_available() { return false; }
@@ -155,6 +162,7 @@ namespace at {
 using std::optional;
 using torch::arange;
 using torch::get_num_interop_threads;
+using torch::binary_cross_entropy;
 using torch::range;
 using torch::scalarTypeToTypeMeta;
 using torch::set_num_interop_threads;

@@ -41,3 +41,12 @@ Tensor& index_put_(ArrayRef<TensorIndex> indices, const Tensor& value);
 Tensor& index_put_(ArrayRef<TensorIndex> indices, const Scalar& value);
 Tensor& index_put_(const std::vector<TensorIndex>& indices, const Tensor& value);
 Tensor& index_put_(const std::vector<TensorIndex>& indices, const Scalar& value);
+// x.var(0) means a dim; without these the 0 would become the bool of var(unbiased).
+Tensor var(int dim) const {
+  const int64_t d = dim;
+  return var(OptionalIntArrayRef(d), true);
+}
+Tensor std(int dim) const {
+  const int64_t d = dim;
+  return std(OptionalIntArrayRef(d), true);
+}
