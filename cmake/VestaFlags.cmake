@@ -42,7 +42,7 @@ add_library(vesta_flags INTERFACE)
 target_compile_features(vesta_flags INTERFACE cxx_std_20)
 # -ffp-contract=off: the same text gives the same bits on every ISA level; fma is written where it is meant.
 target_compile_options(vesta_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off -fvisibility-inlines-hidden
+  -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
   $<$<CONFIG:Release>:-g1> "$<$<NOT:$<CONFIG:Debug>>:-ffunction-sections;-fdata-sections>")
 # gcc brings libbacktrace along: source lines in the messages of anomaly mode.
 include(CheckCXXSourceCompiles)
