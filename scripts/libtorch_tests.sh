@@ -71,7 +71,7 @@ blame() {
       for (i = 1; i <= total; ++i) {
         if (line[i] !~ /^[A-Za-z]/ || line[i] ~ /^(namespace|using|extern)/) { print line[i] > out; continue }
         last = i
-        if (line[i] !~ /;[ \t]*$/) while (last < total && line[last] !~ /^}/) ++last
+        if (line[i] !~ /[;}][ \t]*$/) while (last < total && line[last] !~ /^}/) ++last
         hit = 0
         for (j = i; j <= last; ++j) if (j in bad) hit = 1
         if (!hit || line[i] ~ /DOES_NOT_COMPILE/) { for (j = i; j <= last; ++j) print line[j] > out }
