@@ -2,8 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "commands.h"
 #include "core/registry.h"
@@ -91,6 +95,47 @@ void print_text(const std::vector<Row>& list) {
   std::printf("%zu operators of %zu names\n", list.size(), names);
 }
 
+// Which of libtorch's operators are here, by category, from a table like docs/ops.tsv: Markdown, docs/parity.md. Only
+// the public rows of each operator as such count, not its in-place and out forms, which have no rows of their own.
+int print_parity(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    std::fprintf(stderr, "vesta ops: cannot read %s\n", path.c_str());
+    return 1;
+  }
+  std::set<std::string> here;
+  for (const Row& r : rows()) here.insert(r.overload.empty() ? r.name : r.name + "." + r.overload);
+  struct Count {
+    size_t all = 0, found = 0;
+    std::string missing;
+  };
+  std::map<std::string, Count> categories;
+  Count sum;
+  std::string line;
+  std::getline(file, line);  // the header: name, signature, category, ..., tier (the ninth)
+  while (std::getline(file, line)) {
+    std::vector<std::string> fields;
+    std::istringstream in(line);
+    for (std::string field; std::getline(in, field, '\t');) fields.push_back(field);
+    if (fields.size() < 9 || fields[8] != "pub") continue;
+    Count& c = categories[fields[2]];
+    for (Count* count : {&c, &sum}) {
+      ++count->all;
+      count->found += here.count(fields[0]);
+    }
+    if (!here.count(fields[0])) c.missing += (c.missing.empty() ? "`" : ", `") + fields[0] + "`";
+  }
+  std::printf(
+      "# Operators: libtorch and Vesta\n\nWritten by `vesta ops --parity docs/ops.tsv`; do not edit. Public "
+      "overloads of "
+      "PyTorch by category, how many of them\nVesta has, and which it has not.\n\n");
+  std::printf("| category | overloads | here | missing |\n|---|---|---|---|\n");
+  for (const auto& [name, c] : categories)
+    std::printf("| %s | %zu | %zu | %s |\n", name.c_str(), c.all, c.found, c.missing.c_str());
+  std::printf("| **all** | %zu | %zu | |\n", sum.all, sum.found);
+  return 0;
+}
+
 }  // namespace
 
 void add_ops(CLI::App& app, Action& action) {
@@ -99,8 +144,12 @@ void add_ops(CLI::App& app, Action& action) {
   auto* flag = command->add_flag(
       "--tsv", *tsv, "A table with tabs: name, overload, category, kernels, gradient, sharding, dtypes");
   command->add_flag("--json", *json, "A JSON object a line, with the schema")->excludes(flag);
-  command->callback([&action, tsv, json] {
-    action = [tsv, json] {
+  auto parity = std::make_shared<std::string>();
+  command->add_option("--parity", *parity,
+                      "A table like docs/ops.tsv: prints which of its rows are here, as Markdown");
+  command->callback([&action, tsv, json, parity] {
+    action = [tsv, json, parity] {
+      if (!parity->empty()) return print_parity(*parity);
       auto list = rows();
       if (*tsv)
         print_tsv(list);

@@ -38,3 +38,17 @@ else()
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/vesta.pc.in ${PROJECT_BINARY_DIR}/vesta.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/vesta.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# libtorch's entry, apart from Vesta: its own folder, that a program's CMAKE_PREFIX_PATH names or does not, and its own
+# component (cmake --install BUILD --component compat).
+set(torch_dir compat/torch/share/cmake/Torch)
+file(RELATIVE_PATH VESTA_FROM_TORCH /p/${torch_dir} /p/${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/compat/torch/cmake/TorchConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/TorchConfig.cmake INSTALL_DESTINATION ${torch_dir})
+# The version of libtorch's interface that is followed.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/TorchConfigVersion.cmake VERSION 1.13.1
+  COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/TorchConfig.cmake ${PROJECT_BINARY_DIR}/TorchConfigVersion.cmake
+  DESTINATION ${torch_dir} COMPONENT compat EXCLUDE_FROM_ALL)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/compat/torch/include DESTINATION compat/torch COMPONENT compat EXCLUDE_FROM_ALL
+  FILES_MATCHING PATTERN "*.h")

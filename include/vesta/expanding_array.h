@@ -21,8 +21,9 @@ class ExpandingArray {
     VESTA_CHECK(values.size() == D, "ExpandingArray: expected ", D, " values, got ", values.size());
     std::copy(values.begin(), values.end(), values_.begin());
   }
-  ExpandingArray(T value) { values_.fill(value); }                     // NOLINT
-  ExpandingArray(const std::array<T, D>& values) : values_(values) {}  // NOLINT
+  ExpandingArray(ArrayRef<T> values) : ExpandingArray(values.vec()) {}  // NOLINT
+  ExpandingArray(T value) { values_.fill(value); }                      // NOLINT
+  ExpandingArray(const std::array<T, D>& values) : values_(values) {}   // NOLINT
   std::array<T, D>& operator*() { return values_; }
   const std::array<T, D>& operator*() const { return values_; }
   std::array<T, D>* operator->() { return &values_; }

@@ -110,11 +110,15 @@ class ReductionOptions {
 using L1LossOptions = ReductionOptions;
 using MSELossOptions = ReductionOptions;
 class SmoothL1LossOptions {
-  VESTA_ARG(Reduction, reduction) = kMean;
+ public:
+  SmoothL1LossOptions(Reduction reduction = Reduction::Mean) : reduction_(reduction) {}  // NOLINT
+  VESTA_ARG(Reduction, reduction);
   VESTA_ARG(double, beta) = 1.0;
 };
 class HuberLossOptions {
-  VESTA_ARG(Reduction, reduction) = kMean;
+ public:
+  HuberLossOptions(Reduction reduction = Reduction::Mean) : reduction_(reduction) {}  // NOLINT
+  VESTA_ARG(Reduction, reduction);
   VESTA_ARG(double, delta) = 1.0;
 };
 class BCELossOptions {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -25,6 +26,20 @@ namespace vesta::nn {
 class Module;
 template <class Contained>
 class ModuleHolder;
+
+// A pointer class of another world that owns modules takes part by a specialisation of ForeignModulePtr (the
+// libtorch-shaped entry has one for std::shared_ptr):
+//   using ModuleType = M;  static ModulePtr<M> import(const P& pointer);  static P release_to(ModulePtr<M> module);
+template <class P>
+struct ForeignModulePtr;
+template <class P>
+concept ForeignPtr = requires {
+  typename ForeignModulePtr<P>::ModuleType;
+};
+// Keeps a module alive for as long as a ModulePtr counts it, though something else will delete it.
+struct ModuleKeeper {
+  virtual ~ModuleKeeper() = default;
+};
 
 // Shared ownership of a module; the counter is inside the module. Converts to pointers to base classes.
 template <class T>
@@ -49,6 +64,15 @@ class ModulePtr {
   ModulePtr(ModulePtr<U> o) : module_(o.release()) {}  // NOLINT
   template <class U, std::enable_if_t<std::is_convertible_v<U*, T*>, int> = 0>
   ModulePtr(const ModuleHolder<U>& o) : ModulePtr(o.ptr()) {}  // NOLINT
+  template <ForeignPtr P>
+  requires(std::is_convertible_v<typename ForeignModulePtr<P>::ModuleType*, T*>)
+      ModulePtr(const P& p)  // NOLINT
+      : ModulePtr(ForeignModulePtr<P>::import(p)) {}
+  template <ForeignPtr P>
+  requires(std::is_convertible_v<T*, typename ForeignModulePtr<P>::ModuleType*>) operator P()
+      const {  // NOLINT
+    return ForeignModulePtr<P>::release_to(*this);
+  }
   ModulePtr& operator=(ModulePtr o) noexcept {
     std::swap(module_, o.module_);
     return *this;
@@ -98,11 +122,13 @@ class Module {
   StateDict named_parameters(bool recurse = true) const;
   std::vector<Tensor> buffers(bool recurse = true) const;
   StateDict named_buffers(bool recurse = true) const;
-  // Direct children; and all descendants, depth first, shared ones once. The pointers do not own.
-  std::vector<Module*> children() const;
-  OrderedDict<std::string, Module*> named_children() const;
-  std::vector<Module*> modules(bool include_self = true);
-  OrderedDict<std::string, Module*> named_modules(const std::string& prefix = {}, bool include_self = true);
+  // Direct children; and all descendants, depth first, shared ones once. A module that no pointer owns (on the stack) may
+  // list itself: the pointers must then not outlive it.
+  std::vector<ModulePtr<Module>> children() const;
+  OrderedDict<std::string, ModulePtr<Module>> named_children() const;
+  std::vector<ModulePtr<Module>> modules(bool include_self = true);
+  OrderedDict<std::string, ModulePtr<Module>> named_modules(const std::string& prefix = {},
+                                                            bool include_self = true);
 
   // Calls f on this module and all descendants, parents first.
   void apply(const std::function<void(Module&)>& f);
@@ -164,6 +190,11 @@ class Module {
     add_child(std::move(name), holder.ptr());
     return holder;
   }
+  template <ForeignPtr P>
+  P register_module(std::string name, P module) {
+    add_child(std::move(name), ForeignModulePtr<P>::import(module));
+    return module;
+  }
   // Puts another tensor or module under a registered name; the way to tie weights:
   //   head->weight = head->replace_parameter("weight", tok->weight);
   Tensor& replace_parameter(const std::string& name, Tensor tensor);
@@ -179,8 +210,16 @@ class Module {
 
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void drop() const {
-    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    const uint32_t before = refs_.fetch_sub(1, std::memory_order_acq_rel);
+    if (before == 1)
+      delete this;
+    else if (before == (kKept | 2)) [[unlikely]]
+      drop_keeper();
   }
+  // For ForeignModulePtr: the module belongs to something else, which `keeper` keeps from deleting it while ModulePtrs
+  // count it. Does nothing where there is a keeper. To be called while a ModulePtr is held.
+  void keep_by(std::unique_ptr<ModuleKeeper> keeper) const;
+  const ModuleKeeper* keeper() const;  // null where there is none
 
  protected:
   // For Cloneable: the tables are copied, so the copy shares tensors and children until they are registered anew.
@@ -209,9 +248,12 @@ class Module {
                      CopiedState& done);
   void add_child(std::string name, ModulePtr<Module> module);
   void set_child(const std::string& name, ModulePtr<Module> module);
+  void drop_keeper() const;
   template <class F>
   void convert(const F& convert_tensor);
 
+  // A flag beside the count: there is a keeper. The first reference is then the owner's and never dropped.
+  static constexpr uint32_t kKept = 1u << 31;
   mutable std::atomic<uint32_t> refs_{1};
   bool training_ = true;
   mutable std::string name_;
@@ -221,6 +263,9 @@ class Module {
 };
 
 std::ostream& operator<<(std::ostream& out, const Module& module);
+// What modules print in front of "::nn::" with the names of Vesta's own layers, instead of "vesta". The text must live
+// on; for the libtorch-shaped entry.
+void set_printed_namespace(const char* name);
 
 // A module used like a value: copies share the module. An empty holder is made from nullptr.
 template <class Contained>
@@ -232,10 +277,15 @@ class ModuleHolder {
   ModuleHolder() : impl_(make_module<C>()) {}
   ModuleHolder(std::nullptr_t) {}                                          // NOLINT
   ModuleHolder(ModulePtr<Contained> module) : impl_(std::move(module)) {}  // NOLINT
+  template <ForeignPtr P>
+  requires(std::is_convertible_v<typename ForeignModulePtr<P>::ModuleType*, Contained*>)
+      ModuleHolder(const P& module)
+      : impl_(module) {}  // NOLINT
   template <
       class Head, class... Tail,
       std::enable_if_t<!(sizeof...(Tail) == 0 && (std::is_base_of_v<ModuleHolder, std::decay_t<Head>> ||
-                                                  std::is_same_v<std::decay_t<Head>, ModulePtr<Contained>>)),
+                                                  std::is_same_v<std::decay_t<Head>, ModulePtr<Contained>> ||
+                                                  ForeignPtr<std::decay_t<Head>>)),
                        int> = 0>
   explicit ModuleHolder(Head&& head, Tail&&... tail)
       : impl_(make_module<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}

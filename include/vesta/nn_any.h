@@ -45,9 +45,16 @@ class AnyValue {
   std::any value_;
 };
 
-// In the public part of a module: default values for the last arguments of forward(), by position.
+namespace detail {
+template <class Contained>
+size_t add_defaults(std::vector<AnyValue>& arguments, size_t count);
+}
+// In a module: default values for the last arguments of forward(), by position.
 //   VESTA_FORWARD_DEFAULTS({1, nn::AnyValue(Tensor())})
-#define VESTA_FORWARD_DEFAULTS(...) \
+#define VESTA_FORWARD_DEFAULTS(...)                                                                \
+  template <class C>                                                                               \
+  friend size_t(::vesta::nn::detail::add_defaults)(std::vector<::vesta::nn::AnyValue> & arguments, \
+                                                   size_t count);                                  \
   static std::vector<std::pair<size_t, ::vesta::nn::AnyValue>> _forward_defaults() { return {__VA_ARGS__}; }
 
 namespace detail {
@@ -128,6 +135,9 @@ class AnyModule {
   template <class Holder, class Contained = typename Holder::ContainedType>
   AnyModule(const Holder& holder)
       : AnyModule(static_cast<const ModuleHolder<Contained>&>(holder)) {}  // NOLINT
+  template <ForeignPtr P>
+  AnyModule(const P& module)
+      : AnyModule(ModulePtr<typename ForeignModulePtr<P>::ModuleType>(module)) {}  // NOLINT
   // A module by value.
   template <class M, std::enable_if_t<std::is_base_of_v<Module, std::decay_t<M>>, int> = 0>
   AnyModule(M&& module) : AnyModule(make_module<std::decay_t<M>>(std::forward<M>(module))) {}  // NOLINT

@@ -160,6 +160,23 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   void insert(std::string name, ModulePtr<Module> module);
   void update(const std::vector<std::pair<std::string, ModulePtr<Module>>>& modules);
   void update(const ModuleDictImpl& other);
+  // The same from pointers of another world, see ForeignModulePtr.
+  template <ForeignPtr P>
+  explicit ModuleDictImpl(const std::vector<std::pair<std::string, P>>& modules) {
+    update(modules);
+  }
+  template <ForeignPtr P>
+  explicit ModuleDictImpl(const OrderedDict<std::string, P>& modules) {
+    update(modules);
+  }
+  template <ForeignPtr P>
+  void update(const std::vector<std::pair<std::string, P>>& modules) {
+    for (const auto& item : modules) insert(item.first, ModulePtr<Module>(item.second));
+  }
+  template <ForeignPtr P>
+  void update(const OrderedDict<std::string, P>& modules) {
+    for (const auto& item : modules) insert(item.key(), ModulePtr<Module>(item.value()));
+  }
   // Removes a module and returns it. ValueError where the name is missing, here and below.
   ModulePtr<Module> pop(const std::string& name);
   void clear();

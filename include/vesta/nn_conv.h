@@ -3,6 +3,7 @@
 //   nn::Conv2d conv(nn::Conv2dOptions(3, 64, 7).stride(2).padding(3).bias(false));
 #include "vesta/functional_conv.h"
 #include "vesta/functional_layer.h"
+#include "vesta/nn_any.h"
 #include "vesta/nn_cloneable.h"
 
 namespace vesta::nn {
@@ -87,6 +88,7 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
   void describe(std::ostream& out) const override;
   // Several sizes are possible where the stride is above 1; output_size (of the D last dims, or of all) picks one.
   Tensor forward(const Tensor& input, const std::optional<IntArrayRef>& output_size = std::nullopt);
+  VESTA_FORWARD_DEFAULTS({1, AnyValue(std::optional<IntArrayRef>())})
 
   ConvTransposeOptions<D> options;
   Tensor weight, bias;

@@ -2,6 +2,7 @@
 // Embedding bags (sums, means or maxima of table rows), CTC and multilabel margin losses and pairwise distances, as
 // functions and modules with libtorch's options and names.
 #include "vesta/functional.h"
+#include "vesta/nn_any.h"
 #include "vesta/nn_cloneable.h"
 
 namespace vesta {
@@ -87,6 +88,7 @@ class EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   void reset_parameters();
   void describe(std::ostream& out) const override;
   Tensor forward(const Tensor& input, const Tensor& offsets = {}, const Tensor& per_sample_weights = {});
+  VESTA_FORWARD_DEFAULTS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
 
   EmbeddingBagOptions options;
   Tensor weight;

@@ -29,7 +29,8 @@ class OrderedDict {
     std::pair<Key, Value> pair_;
   };
 
-  explicit OrderedDict(std::string what = "key") : what_(std::move(what)) {}
+  // `what` names an entry in messages.
+  explicit OrderedDict(std::string what = "Key") : what_(std::move(what)) {}
   OrderedDict(std::initializer_list<std::pair<Key, Value>> items) : OrderedDict() {
     for (const auto& item : items) insert(item.first, item.second);
   }
@@ -41,8 +42,28 @@ class OrderedDict {
   auto begin() const { return items_.begin(); }
   auto end() { return items_.end(); }
   auto end() const { return items_.end(); }
-  Item& front() { return items_.front(); }
-  Item& back() { return items_.back(); }
+  // ValueError where it is empty.
+  Item& front() {
+    VESTA_CHECK(!items_.empty(), "Called front() on an empty OrderedDict");
+    return items_.front();
+  }
+  Item& back() {
+    VESTA_CHECK(!items_.empty(), "Called back() on an empty OrderedDict");
+    return items_.back();
+  }
+  const Item& front() const { return const_cast<OrderedDict*>(this)->front(); }
+  const Item& back() const { return const_cast<OrderedDict*>(this)->back(); }
+  const std::string& key_description() const { return what_; }
+  // The entry at a position; IndexError outside [0, size()). Not for dicts whose keys are numbers.
+  template <class I, std::enable_if_t<std::is_integral_v<I> && !std::is_integral_v<Key>, int> = 0>
+  Item& operator[](I i) {
+    VESTA_CHECK_AS(IndexError, size_t(i) < items_.size(), "Index ", i, " is out of bounds");
+    return items_[size_t(i)];
+  }
+  template <class I, std::enable_if_t<std::is_integral_v<I> && !std::is_integral_v<Key>, int> = 0>
+  const Item& operator[](I i) const {
+    return (*const_cast<OrderedDict*>(this))[i];
+  }
   const std::vector<Item>& items() const { return items_; }
   std::vector<Key> keys() const {
     std::vector<Key> out;
@@ -83,6 +104,10 @@ class OrderedDict {
   Value& insert_or_assign(Key key, Value value) {
     if (Value* there = find(key)) return *there = std::move(value);
     return insert(std::move(key), std::move(value));
+  }
+  // All of other's entries; ValueError where one is there already, and then the ones before it are in.
+  void update(const OrderedDict& other) {
+    for (const Item& item : other) insert(item.key(), item.value());
   }
   void erase(const Key& key) {
     const size_t i = position(key);

@@ -2,6 +2,8 @@
 // the index tensors, goes to index.Tensor or index_put_. The rules are those of libtorch's TensorIndexing.h.
 #include "vesta/indexing.h"
 
+#include <ostream>
+
 #include "core/thread_state.h"
 #include "vesta/ops.h"
 
@@ -12,12 +14,12 @@ bool is_mask(const Tensor& t) { return t.dtype() == kBool || t.dtype() == kUInt8
 
 // How many dims of the indexed tensor an index takes up.
 int64_t dims_taken(const TensorIndex& i) {
-  switch (i.kind) {
+  switch (i.kind()) {
     case TensorIndex::Kind::Integer:
     case TensorIndex::Kind::Slice:
       return 1;
     case TensorIndex::Kind::Tensor:
-      return i.tensor.defined() ? (is_mask(i.tensor) ? i.tensor.dim() : 1) : 0;
+      return i.tensor().defined() ? (is_mask(i.tensor()) ? i.tensor().dim() : 1) : 0;
     default:
       return 0;
   }
@@ -33,9 +35,9 @@ Indexed apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
   bool ellipsis = false;
   for (auto& i : indices) {
     taken += dims_taken(i);
-    VESTA_CHECK_AS(IndexError, !(i.kind == TensorIndex::Kind::Ellipsis && ellipsis),
+    VESTA_CHECK_AS(IndexError, !(i.kind() == TensorIndex::Kind::Ellipsis && ellipsis),
                    "index: expected at most one Ellipsis");
-    ellipsis |= i.kind == TensorIndex::Kind::Ellipsis;
+    ellipsis |= i.kind() == TensorIndex::Kind::Ellipsis;
   }
   VESTA_CHECK_AS(IndexError, taken <= self.dim(), "index: too many indices: ", taken, " for a tensor with ",
                  self.dim(), " dims");
@@ -55,14 +57,14 @@ Indexed apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
     set(b ? zeros({1}, TensorOptions(kLong)) : empty({0}, TensorOptions(kLong)));
   };
   for (auto& i : indices) {
-    switch (i.kind) {
+    switch (i.kind()) {
       case TensorIndex::Kind::Integer:
-        r.view = r.view.select(d, i.integer);
+        r.view = r.view.select(d, i.integer());
         break;
       case TensorIndex::Kind::Slice:
         // The whole dim is no call, as in libtorch.
-        if (i.slice.start.value_or(0) != 0 || i.slice.stop || i.slice.step != 1)
-          r.view = r.view.slice(d, i.slice.start, i.slice.stop, i.slice.step);
+        if (const auto& s = i.slice(); s.start() != 0 || s.stop() != indexing::INDEX_MAX || s.step() != 1)
+          r.view = r.view.slice(d, s.start(), s.stop(), s.step());
         ++d;
         break;
       case TensorIndex::Kind::Ellipsis:
@@ -72,10 +74,10 @@ Indexed apply(const Tensor& self, ArrayRef<TensorIndex> indices) {
         r.view = r.view.unsqueeze(d++);
         break;
       case TensorIndex::Kind::Boolean:
-        boolean(i.integer != 0);
+        boolean(i.boolean());
         break;
       case TensorIndex::Kind::Tensor: {
-        const Tensor& t = i.tensor;
+        const Tensor& t = i.tensor();
         VESTA_CHECK_AS(IndexError, t.defined(), "index: an index tensor is undefined");
         VESTA_CHECK_AS(IndexError, is_integral(t.dtype(), true),
                        "index: expected integer or bool indices, got ", dtype_name(t.dtype()));
@@ -100,7 +102,10 @@ Tensor without_prefix(const Tensor& value, int64_t dims) {
   return v;
 }
 
-void put_by_index(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& value) {
+}  // namespace
+
+namespace indexing {
+void put(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& value) {
   VESTA_CHECK(value.defined(), "index_put_: the value is undefined");
   Indexed r = apply(self, indices);
   if (r.tensors.empty())
@@ -108,8 +113,39 @@ void put_by_index(const Tensor& self, ArrayRef<TensorIndex> indices, const Tenso
   else
     r.view.index_put_(TensorList(r.tensors), value);
 }
+void put(const Tensor& self, ArrayRef<TensorIndex> indices, const Scalar& value) {
+  Indexed r = apply(self, indices);
+  if (r.tensors.empty())
+    r.view.fill_(value);
+  else
+    r.view.index_put_(TensorList(r.tensors), full({}, value, self.options()));
+}
+std::ostream& operator<<(std::ostream& out, const Slice& slice) {
+  return out << slice.start() << ':' << slice.stop() << ':' << slice.step();
+}
+}  // namespace indexing
 
-}  // namespace
+std::ostream& operator<<(std::ostream& out, const TensorIndex& index) {
+  switch (index.kind()) {
+    case TensorIndex::Kind::None:
+      return out << "None";
+    case TensorIndex::Kind::Ellipsis:
+      return out << "...";
+    case TensorIndex::Kind::Integer:
+      return out << index.integer();
+    case TensorIndex::Kind::Boolean:
+      return out << (index.boolean() ? "true" : "false");
+    case TensorIndex::Kind::Slice:
+      return out << index.slice();
+    default:
+      return out << index.tensor();
+  }
+}
+std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices) {
+  out << '(';
+  for (size_t i = 0; i < indices.size(); ++i) out << (i ? ", " : "") << indices[i];
+  return out << ')';
+}
 
 Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
   Indexed r = apply(*this, indices);
@@ -120,15 +156,11 @@ Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
   return index(ArrayRef<TensorIndex>(indices.begin(), indices.size()));
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& value) {
-  put_by_index(*this, {indices.begin(), indices.size()}, value);
+  indexing::put(*this, {indices.begin(), indices.size()}, value);
   return *this;
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) {
-  Indexed r = apply(*this, {indices.begin(), indices.size()});
-  if (r.tensors.empty())
-    r.view.fill_(value);
-  else
-    r.view.index_put_(TensorList(r.tensors), full({}, value, options()));
+  indexing::put(*this, {indices.begin(), indices.size()}, value);
   return *this;
 }
 Tensor Tensor::operator[](int64_t i) const {

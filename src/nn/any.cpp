@@ -19,7 +19,7 @@ AnyValue AnyModule::any_forward(std::vector<AnyValue> arguments) const {
 }
 
 const std::type_info& AnyModule::type_info() const {
-  VESTA_CHECK(module_, "AnyModule: an empty module has no type");
+  VESTA_CHECK(module_, "AnyModule: Cannot call type_info() on an empty AnyModule");
   const Module& module = *module_;
   return typeid(module);
 }
@@ -32,7 +32,7 @@ namespace detail {
 using vesta::detail::message;
 
 void wrong_value_type(const std::type_info& expected, const std::type_info& actual) {
-  throw TypeError(message("expected a value of type ", type_name(expected), ", but its actual type is ",
+  throw TypeError(message("Attempted to cast AnyValue to ", type_name(expected), ", but its actual type is ",
                           type_name(actual)));
 }
 void wrong_argument_type(const Module& module, size_t i, const std::type_info& expected,

@@ -48,7 +48,7 @@ void SequentialImpl::extend(const SequentialImpl& other) {
   for (const auto& module : added) push_back(module);
 }
 Tensor SequentialImpl::forward(const Tensor& input) {
-  VESTA_CHECK(!steps_.empty(), "Sequential: cannot call forward on an empty Sequential");
+  VESTA_CHECK(!steps_.empty(), "Cannot call forward() on an empty Sequential");
   // Values of other types are erased; a row of layers from tensor to tensor is not.
   Tensor x = input;
   for (size_t i = 0; i < steps_.size(); ++i) {
@@ -62,14 +62,14 @@ Tensor SequentialImpl::forward(const Tensor& input) {
   return x;
 }
 AnyValue SequentialImpl::any_forward(std::vector<AnyValue> arguments) {
-  VESTA_CHECK(!steps_.empty(), "Sequential: cannot call forward on an empty Sequential");
+  VESTA_CHECK(!steps_.empty(), "Cannot call forward() on an empty Sequential");
   AnyValue value = steps_[0].any_forward(std::move(arguments));
   for (size_t i = 1; i < steps_.size(); ++i) value = steps_[i].any_forward({std::move(value)});
   return value;
 }
 void SequentialImpl::describe(std::ostream& out) const { out << "vesta::nn::Sequential"; }
 const AnyModule& SequentialImpl::at_index(size_t i) const {
-  VESTA_CHECK_AS(IndexError, i < steps_.size(), "Sequential: index ", i, " is outside of its ", steps_.size(),
+  VESTA_CHECK_AS(IndexError, i < steps_.size(), "Sequential: Index out of range: ", i, " of ", steps_.size(),
                  " modules");
   return steps_[i];
 }
@@ -102,7 +102,7 @@ void ModuleListImpl::insert(size_t i, ModulePtr<Module> module) {
 }
 void ModuleListImpl::describe(std::ostream& out) const { out << "vesta::nn::ModuleList"; }
 const ModulePtr<Module>& ModuleListImpl::ptr(size_t i) const {
-  VESTA_CHECK_AS(IndexError, i < items_.size(), "ModuleList: index ", i, " is outside of its ", items_.size(),
+  VESTA_CHECK_AS(IndexError, i < items_.size(), "ModuleList: Index out of range: ", i, " of ", items_.size(),
                  " modules");
   return items_[i];
 }

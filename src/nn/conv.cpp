@@ -81,14 +81,21 @@ std::vector<int64_t> conv_border(IntArrayRef kernel, IntArrayRef dilation, IntAr
 void describe_conv(std::ostream& out, const ConvLayerSizes& s, IntArrayRef stride, IntArrayRef padding,
                    const PaddingName* name, IntArrayRef dilation, IntArrayRef output_padding, bool bias,
                    PadMode mode) {
+  // One number for one dim, as libtorch prints it.
+  const auto print_sizes = [&out](IntArrayRef list) {
+    if (list.size() == 1)
+      out << list[0];
+    else
+      print_list(out, list);
+  };
   out << "vesta::nn::" << s.layer << "(" << s.in_channels << ", " << s.out_channels << ", kernel_size=";
-  print_list(out, s.kernel_size);
+  print_sizes(s.kernel_size);
   out << ", stride=";
-  print_list(out, stride);
+  print_sizes(stride);
   const auto unless = [&](const char* label, IntArrayRef list, int64_t plain) {
     if (all_are(list, plain)) return;
     out << ", " << label << "=";
-    print_list(out, list);
+    print_sizes(list);
   };
   if (name)
     out << ", padding='" << (*name == PaddingName::Same ? "same" : "valid") << "'";
@@ -135,7 +142,8 @@ ConvNdImpl<D, Derived>::ConvNdImpl(const ConvOptions<D>& o) : options(o) {
     this->register_parameter("bias", {}, false);
   const PaddingName* name = options.padding().name();
   const bool same = name && *name == PaddingName::Same;
-  VESTA_CHECK(!same || all_are(options.stride(), 1), sizes.layer, ": padding kSame needs stride 1");
+  VESTA_CHECK(!same || all_are(options.stride(), 1), sizes.layer,
+              ": padding='same' is not supported for strided convolutions");
   if (options.padding_mode() != kZeros) {
     const ExpandingArray<D> none = 0;
     border_ = detail::conv_border(options.kernel_size(), options.dilation(),

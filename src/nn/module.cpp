@@ -1,9 +1,11 @@
 // Module: registration, traversal, conversion, printing. State dicts are in state_dict.cpp.
 #include "vesta/module.h"
 
+#include <mutex>
 #include <ostream>
 #include <sstream>
 #include <typeinfo>
+#include <unordered_map>
 #include <unordered_set>
 #if __has_include(<cxxabi.h>)
 #include <cxxabi.h>
@@ -37,6 +39,18 @@ void walk(M& module, const std::string& prefix, std::unordered_set<const Module*
     walk(static_cast<M&>(*item.value()), join(prefix, item.key()), seen, visit);
 }
 
+std::atomic<const char*> printed_namespace{nullptr};  // null: vesta
+
+// Few modules have a keeper, so it does not take room in each. Never destroyed: modules may live in static variables.
+struct Keepers {
+  std::mutex mutex;
+  std::unordered_map<const Module*, std::unique_ptr<ModuleKeeper>> of;
+};
+Keepers& keepers() {
+  static auto* all = new Keepers;
+  return *all;
+}
+
 std::string indented(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -65,6 +79,27 @@ std::string type_name(const std::type_info& type) {
 
 Module::Module(std::string name) : name_(std::move(name)) {}
 Module::~Module() = default;
+
+void Module::keep_by(std::unique_ptr<ModuleKeeper> keeper) const {
+  std::lock_guard lock(keepers().mutex);
+  if (keepers().of.emplace(this, std::move(keeper)).second) refs_.fetch_or(kKept, std::memory_order_relaxed);
+}
+const ModuleKeeper* Module::keeper() const {
+  if (!(refs_.load(std::memory_order_relaxed) & kKept)) return nullptr;
+  std::lock_guard lock(keepers().mutex);
+  const auto found = keepers().of.find(this);
+  return found == keepers().of.end() ? nullptr : found->second.get();
+}
+void Module::drop_keeper() const {
+  std::unique_ptr<ModuleKeeper> last;  // may own this module: nothing of it may be touched when it goes
+  std::lock_guard lock(keepers().mutex);
+  // Another ModulePtr may have been made in between, which then keeps the keeper.
+  if (refs_.load(std::memory_order_relaxed) != (kKept | 1)) return;
+  refs_.fetch_and(~kKept, std::memory_order_relaxed);
+  const auto found = keepers().of.find(this);
+  last = std::move(found->second);
+  keepers().of.erase(found);
+}
 
 // Late: inside the constructor typeid would name a base.
 const std::string& Module::name() const {
@@ -106,25 +141,28 @@ StateDict Module::named_buffers(bool recurse) const {
 std::vector<Tensor> Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
 std::vector<Tensor> Module::buffers(bool recurse) const { return named_buffers(recurse).values(); }
 
-OrderedDict<std::string, Module*> Module::named_children() const {
-  OrderedDict<std::string, Module*> out("module");
-  for (const auto& item : children_) out.insert(item.key(), item.value().get());
+OrderedDict<std::string, ModulePtr<Module>> Module::named_children() const {
+  OrderedDict<std::string, ModulePtr<Module>> out("module");
+  for (const auto& item : children_) out.insert(item.key(), item.value());
   return out;
 }
-std::vector<Module*> Module::children() const { return named_children().values(); }
+std::vector<ModulePtr<Module>> Module::children() const { return named_children().values(); }
 
-OrderedDict<std::string, Module*> Module::named_modules(const std::string& prefix, bool include_self) {
-  OrderedDict<std::string, Module*> out("module");
+OrderedDict<std::string, ModulePtr<Module>> Module::named_modules(const std::string& prefix,
+                                                                  bool include_self) {
+  OrderedDict<std::string, ModulePtr<Module>> out("module");
   std::unordered_set<const Module*> seen;
   walk(*this, prefix, seen, [&](const std::string& path, Module& module) {
-    if (include_self || &module != this) out.insert(path, &module);
+    if (include_self || &module != this) out.insert(path, ModulePtr<Module>::share(&module));
   });
   return out;
 }
-std::vector<Module*> Module::modules(bool include_self) { return named_modules({}, include_self).values(); }
+std::vector<ModulePtr<Module>> Module::modules(bool include_self) {
+  return named_modules({}, include_self).values();
+}
 
 void Module::apply(const std::function<void(Module&)>& f) {
-  for (Module* module : modules()) f(*module);
+  for (const auto& module : modules()) f(*module);
 }
 void Module::apply(const std::function<void(const std::string&, Module&)>& f, const std::string& prefix) {
   for (const auto& item : named_modules(prefix)) f(item.key(), *item.value());
@@ -231,8 +269,14 @@ void Module::pretty_print(std::ostream& out) const {
 }
 
 std::ostream& operator<<(std::ostream& out, const Module& module) {
-  module.pretty_print(out);
-  return out;
+  std::ostringstream printed;
+  module.pretty_print(printed);
+  std::string text = printed.str();
+  const std::string own = "vesta::nn::";
+  if (const char* name = printed_namespace.load())
+    for (size_t at = 0; (at = text.find(own, at)) != std::string::npos;) text.replace(at, 5, name);
+  return out << text;
 }
+void set_printed_namespace(const char* name) { printed_namespace.store(name); }
 
 }  // namespace vesta::nn

@@ -7,6 +7,8 @@ namespace vesta::nn {
 namespace {
 
 const char* text(bool value) { return value ? "true" : "false"; }
+// Behind other options, only where it is set.
+const char* in_place(bool value) { return value ? ", inplace=true" : ""; }
 
 }  // namespace
 
@@ -24,20 +26,22 @@ VESTA_DESCRIBE(Softsign)
 VESTA_DESCRIBE(Tanhshrink)
 VESTA_DESCRIBE(Softmax2d)
 VESTA_DESCRIBE(SELU, << (options.inplace() ? "inplace=true" : ""))
-VESTA_DESCRIBE(CELU, << "alpha=" << options.alpha())
+VESTA_DESCRIBE(CELU, << "alpha=" << options.alpha() << in_place(options.inplace()))
 VESTA_DESCRIBE(Hardshrink, << options.lambda())
 VESTA_DESCRIBE(Softshrink, << options.lambda())
-VESTA_DESCRIBE(Threshold, << "threshold=" << options.threshold() << ", value=" << options.value())
-VESTA_DESCRIBE(RReLU, << "lower=" << options.lower() << ", upper=" << options.upper())
+VESTA_DESCRIBE(Threshold, << "threshold=" << options.threshold() << ", value=" << options.value()
+                          << in_place(options.inplace()))
+VESTA_DESCRIBE(RReLU, << "lower=" << options.lower() << ", upper=" << options.upper()
+                      << in_place(options.inplace()))
 VESTA_DESCRIBE(PReLU, << "num_parameters=" << options.num_parameters())
 VESTA_DESCRIBE(ReLU, << (options.inplace() ? "inplace=true" : ""))
 VESTA_DESCRIBE(ReLU6, << (options.inplace() ? "inplace=true" : ""))
 VESTA_DESCRIBE(GELU, << "approximate=" << options.approximate())
-VESTA_DESCRIBE(LeakyReLU, << "negative_slope=" << options.negative_slope())
-VESTA_DESCRIBE(ELU, << "alpha=" << options.alpha())
+VESTA_DESCRIBE(LeakyReLU, << "negative_slope=" << options.negative_slope() << in_place(options.inplace()))
+VESTA_DESCRIBE(ELU, << "alpha=" << options.alpha() << in_place(options.inplace()))
 VESTA_DESCRIBE(Softplus, << "beta=" << options.beta() << ", threshold=" << options.threshold())
 VESTA_DESCRIBE(Hardtanh, << "min_val=" << options.min_val() << ", max_val=" << options.max_val()
-                         << ", inplace=" << text(options.inplace()))
+                         << in_place(options.inplace()))
 VESTA_DESCRIBE(GLU, << "dim=" << options.dim())
 VESTA_DESCRIBE(Softmax, << "dim=" << options.dim())
 VESTA_DESCRIBE(LogSoftmax, << "dim=" << options.dim())

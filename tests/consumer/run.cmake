@@ -2,6 +2,7 @@
 #   cmake -DSTEP=... -DVESTA_SOURCE= -DVESTA_BUILD= -DWORK= -DCXX= [-DHOW= -DOPTIONS=] -P run.cmake
 # install       installs VESTA_BUILD, then moves the result, so that later steps also prove that it is relocatable
 # find_package  an outside CMake project against it
+# libtorch      a program of libtorch's kind, through the TorchConfig.cmake of the component compat
 # pkg_config    one compiler command with pkg-config's answers
 # headers       Vesta as a subproject: configures, compiles the consumer's own file (not Vesta)
 # subproject    Vesta as a subproject: builds all of it and runs the program
@@ -35,6 +36,7 @@ file(REMOVE_RECURSE ${build})
 if(STEP STREQUAL "install")
   file(REMOVE_RECURSE ${WORK}/staged ${prefix})
   run(${CMAKE_COMMAND} --install ${VESTA_BUILD} --prefix ${WORK}/staged)
+  run(${CMAKE_COMMAND} --install ${VESTA_BUILD} --prefix ${WORK}/staged --component compat)
   file(RENAME ${WORK}/staged ${prefix})
   file(GLOB_RECURSE files ${prefix}/*.cmake ${prefix}/*.pc ${prefix}/*.h)
   foreach(file ${files})
@@ -49,6 +51,12 @@ elseif(STEP STREQUAL "find_package")
   run(${CMAKE_COMMAND} --build ${build})
   run_consumer(${build}/consumer)
   run(${build}/custom_op)
+elseif(STEP STREQUAL "libtorch")
+  run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/../compat -B ${build} -G Ninja
+    -DCMAKE_PREFIX_PATH=${prefix}/compat/torch -DCMAKE_CXX_COMPILER=${CXX})
+  run(${CMAKE_COMMAND} --build ${build})
+  run(${CMAKE_COMMAND} -E chdir ${build} ${build}/libtorch_program)
+  message(STATUS "${output}")
 elseif(STEP STREQUAL "pkg_config")
   file(GLOB_RECURSE pc ${prefix}/vesta.pc)
   get_filename_component(pc_dir ${pc} DIRECTORY)

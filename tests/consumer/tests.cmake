@@ -13,6 +13,7 @@ endfunction()
 
 vesta_consumer_test(install install fast PROPERTIES FIXTURES_SETUP vesta_installed)
 vesta_consumer_test(find_package find_package fast PROPERTIES FIXTURES_REQUIRED vesta_installed)
+vesta_consumer_test(libtorch_program libtorch fast PROPERTIES FIXTURES_REQUIRED vesta_installed)
 find_program(VESTA_PKG_CONFIG pkg-config)
 if(VESTA_PKG_CONFIG)
   vesta_consumer_test(pkg_config pkg_config fast PROPERTIES FIXTURES_REQUIRED vesta_installed)

@@ -178,5 +178,28 @@ TEST(Indexing, carries_gradients) {
   EXPECT_EQ(values(v.grad()), (Doubles{1, 1}));
 }
 
+TEST(Indexing, lists_are_made_at_run_time_and_can_be_read_and_printed) {
+  std::vector<TensorIndex> list = {None, "...", 2, true, Slice(1, None, 2), i64({0, 1})};
+  EXPECT_TRUE(list[0].is_none() && list[1].is_ellipsis() && list[2].is_integer() && list[3].is_boolean());
+  EXPECT_EQ(list[2].integer(), 2);
+  EXPECT_TRUE(list[3].boolean());
+  ASSERT_TRUE(list[4].is_slice());
+  EXPECT_EQ(list[4].slice().stop(), INDEX_MAX);
+  EXPECT_EQ(Slice(None, None, -1).start(), INDEX_MAX);
+  EXPECT_EQ(Slice(None, None, -1).stop(), INDEX_MIN);
+  EXPECT_TRUE(list[5].is_tensor() && list[5].tensor().numel() == 2);
+  list.pop_back();
+  std::ostringstream text;
+  text << list;
+  EXPECT_EQ(text.str(), "(None, ..., 2, true, 1:" + std::to_string(INDEX_MAX) + ":2)");
+
+  Tensor t = zeros({2, 3});
+  std::vector<TensorIndex> where = {1, Slice(0, 2)};
+  put(t, where, f32({5, 6}));
+  where[0] = 0;
+  put(t, where, 7);
+  EXPECT_EQ(values(t), (Doubles{7, 7, 0, 5, 6, 0}));
+}
+
 }  // namespace
 }  // namespace vesta

@@ -126,7 +126,7 @@ TEST(Conv, SamePaddingKeepsTheSizeAndPutsTheOddCellBehind) {
   EXPECT_EQ(valid(randn({1, 2, 9})).size(2), 6);
   EXPECT_NE(error_of([] {
               Conv1d(Conv1dOptions(2, 3, 3).padding(kSame).stride(2));
-            }).find("Conv1d: padding kSame needs stride 1"),
+            }).find("Conv1d: padding='same' is not supported for strided convolutions"),
             std::string::npos);
 }
 
@@ -245,7 +245,7 @@ TEST(Conv, WrongUseThrows) {
 }
 
 TEST(Conv, PrintsAsLibtorchDoes) {
-  EXPECT_EQ(printed(*Conv1d(3, 4, 5)), "vesta::nn::Conv1d(3, 4, kernel_size=[5], stride=[1])");
+  EXPECT_EQ(printed(*Conv1d(3, 4, 5)), "vesta::nn::Conv1d(3, 4, kernel_size=5, stride=1)");
   EXPECT_EQ(printed(*Conv2d(Conv2dOptions(4, 8, {5, 6})
                                 .stride({1, 2})
                                 .padding(1)
@@ -415,6 +415,12 @@ TEST(Fold, AddsUpWhatUnfoldTakesOut) {
               conv2d(x, w, {}, {2, 1}, {1, 0}, {1, 2}), 1e-4);
   EXPECT_THROW(fold(randn({1, 17, 16})), ValueError);
   EXPECT_THROW(fold(randn({1, 18, 15})), ValueError);
+}
+
+TEST(ConvTranspose, TakesItsPlaceInASequential) {
+  Sequential net(Identity(), ConvTranspose1d(ConvTranspose1dOptions(3, 2, 3).bias(false)), ReLU());
+  Tensor x = ones({2, 3, 5});
+  EXPECT_TRUE(equal(net->forward(x), relu(net->at<ConvTranspose1d>(1).forward(x))));
 }
 
 }  // namespace

@@ -237,8 +237,8 @@ TEST(Sequential, CallsItsModulesInOrder) {
   EXPECT_EQ(&net->at<Linear>(2), b.get());
   EXPECT_EQ(error_of([&] { net->at<Linear>(1); }),
             "Sequential: module 1 is a vesta::nn::ReLUImpl, not of the type asked for");
-  EXPECT_EQ(error_of([&] { (*net)[3]; }), "Sequential: index 3 is outside of its 3 modules");
-  EXPECT_EQ(error_of([&] { Sequential()(x); }), "Sequential: cannot call forward on an empty Sequential");
+  EXPECT_EQ(error_of([&] { (*net)[3]; }), "Sequential: Index out of range: 3 of 3 modules");
+  EXPECT_EQ(error_of([&] { Sequential()(x); }), "Cannot call forward() on an empty Sequential");
 }
 
 TEST(ModuleList, RegistersByPosition) {

@@ -1,6 +1,7 @@
 // Module: registration, traversal, state dicts, conversion, printing.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <sstream>
 
 #include "vesta/autograd.h"
@@ -250,6 +251,67 @@ TEST(OrderedDict, KeepsOrderAndFindsAmongMany) {
   EXPECT_EQ(dict.items()[50].key(), "k51");
   EXPECT_EQ(error_of([&] { dict["nine"]; }), "entry 'nine' is not defined");
   EXPECT_EQ(error_of([&] { dict.insert("k7", 0); }), "entry 'k7' already defined");
+}
+
+TEST(OrderedDict, GivesEntriesByPositionAndTakesAnothersEntries) {
+  OrderedDict<std::string, int> dict{{"a", 1}, {"b", 2}}, more{{"c", 3}, {"a", 4}};
+  EXPECT_EQ(dict[1].key(), "b");
+  EXPECT_EQ(dict[size_t(0)].value(), 1);
+  EXPECT_THROW(dict[2], IndexError);
+  EXPECT_EQ(error_of([&] { dict.update(more); }), "Key 'a' already defined");
+  EXPECT_EQ(dict.keys(), (std::vector<std::string>{"a", "b", "c"}));
+  OrderedDict<std::string, int> none;
+  EXPECT_EQ(none.key_description(), "Key");
+  EXPECT_THROW(none.front(), ValueError);
+  EXPECT_THROW(none.back(), ValueError);
+}
+
+// An owner that is no ModulePtr, as std::shared_ptr is in the libtorch entry.
+struct Owner : ModuleKeeper {
+  explicit Owner(std::shared_ptr<InnerImpl> m) : module(std::move(m)) {}
+  std::shared_ptr<InnerImpl> module;
+};
+
+TEST(ModuleKeeper, KeepsAForeignModuleUntilTheLastPointerGoes) {
+  auto foreign = std::make_shared<InnerImpl>(2);
+  std::weak_ptr<InnerImpl> watch = foreign;
+  auto first = ModulePtr<InnerImpl>::share(foreign.get());
+  first->keep_by(std::make_unique<Owner>(foreign));
+  EXPECT_NE(first->keeper(), nullptr);
+  foreign.reset();
+  ModulePtr<InnerImpl> second = first;
+  first = nullptr;
+  ASSERT_FALSE(watch.expired());
+  // Released and taken again, while its owner holds it.
+  foreign = watch.lock();
+  second = nullptr;
+  EXPECT_EQ(foreign->keeper(), nullptr);
+  second = ModulePtr<InnerImpl>::share(foreign.get());
+  second->keep_by(std::make_unique<Owner>(foreign));
+  foreign.reset();
+  EXPECT_FALSE(watch.expired());
+  second = nullptr;
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(Module, ListsItsModulesAsPointersThatKeepThem) {
+  std::vector<ModulePtr<Module>> all;
+  {
+    Outer outer;
+    all = outer->modules();
+  }
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1]->as<Inner>()->weight.numel(), 3);
+}
+
+TEST(Module, PrintsUnderAnotherNamespaceWhereOneIsSet) {
+  std::ostringstream own, other;
+  own << Sequential(ReLU());
+  set_printed_namespace("torch");
+  other << Sequential(ReLU());
+  set_printed_namespace(nullptr);
+  EXPECT_EQ(own.str(), "vesta::nn::Sequential(\n  (0): vesta::nn::ReLU()\n)");
+  EXPECT_EQ(other.str(), "torch::nn::Sequential(\n  (0): torch::nn::ReLU()\n)");
 }
 
 }  // namespace

@@ -1,0 +1,3 @@
+#pragma once
+// As in libtorch; everything is in torch/torch.h.
+#include "torch/torch.h"
