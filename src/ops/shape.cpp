@@ -76,8 +76,11 @@ Results chunks(const Args& a) {
   check_has_dims(a, 1);
   int64_t count = a.integer(1), d = wrap_dim(a, a.integer(2), t.dim()), n = t.size(d);
   VESTA_CHECK(count > 0, a.name(), ": expected chunks > 0, got ", count);
-  if (n == 0) return t.split_with_sizes(Ints(size_t(count), 0), d);
-  return t.split((n + count - 1) / count, d);
+  if (n == 0) {
+    VESTA_CHECK(count <= kMostSections, a.name(), ": expected at most 2^22 chunks, got ", count);
+    return t.split_with_sizes(Ints(size_t(count), 0), d);
+  }
+  return t.split(n / count + (n % count != 0), d);
 }
 Tensor at_least(const Tensor& t, int64_t n) {
   if (t.dim() >= n) return t;
