@@ -143,6 +143,8 @@ class Tensor {
     detail::check_accessor(get(), N);
     return {data_ptr<T>(), get()->sizes_data(), get()->strides_data()};
   }
+  template <class T, int N>
+  TensorAccessor<T, N> accessor() && = delete;  // it would point into a tensor that is gone
   // The only element as a number; ValueError unless numel() == 1.
   Scalar item() const;
   template <class T>

@@ -1,7 +1,9 @@
 // Values as text, and schema defaults as values.
 #include "core/value_text.h"
 
+#include <deque>
 #include <limits>
+#include <mutex>
 #include <sstream>
 
 #include "vesta/tensor.h"
@@ -9,19 +11,28 @@
 namespace vesta {
 namespace {
 
+// What defaults point to: it lives as long as the process, as registries do.
+template <class T>
+const T& kept(T value) {
+  static auto* all = new std::deque<T>;
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  return all->emplace_back(std::move(value));
+}
+
 Value int_list(const SchemaArg& arg, const std::string& text) {
-  auto* items = new std::vector<int64_t>;  // leaks by design, see the header
+  std::vector<int64_t> items;
   std::string number;
   for (char c : text + ",") {
     if (c == '-' || (c >= '0' && c <= '9'))
       number += c;
     else if (!number.empty()) {
-      items->push_back(std::stoll(number));
+      items.push_back(std::stoll(number));
       number.clear();
     }
   }
-  if (items->size() == 1 && arg.list_size > 1) items->assign(size_t(arg.list_size), items->front());
-  return Value(IntArrayRef(*items));
+  if (items.size() == 1 && arg.list_size > 1) items.assign(size_t(arg.list_size), items.front());
+  return Value(IntArrayRef(kept(std::move(items))));
 }
 
 }  // namespace
@@ -44,8 +55,7 @@ Value parse_default(const SchemaArg& arg) {
   if (d == "inf") return Value(std::numeric_limits<double>::infinity());
   switch (arg.type) {
     case ArgType::String: {
-      auto* text = new std::string(d.substr(1, d.size() - 2));
-      return Value(std::string_view(*text));
+      return Value(std::string_view(kept(d.substr(1, d.size() - 2))));
     }
     case ArgType::DType:
       return Value(d == "long" ? DType::Int64 : parse_dtype(d.data(), d.size()));

@@ -61,7 +61,8 @@ TEST(FromBlob, strides_dtypes_and_mistakes) {
 
 TEST(Access, accessor_data_ptr_and_item_check_type_and_shape) {
   Tensor t = arange(6, kFloat).view({2, 3});
-  auto a = t.transpose(0, 1).accessor<float, 2>();
+  Tensor turned = t.transpose(0, 1);
+  auto a = turned.accessor<float, 2>();
   EXPECT_EQ(a[2][1], 5);
   EXPECT_EQ(a.size(0), 3);
   EXPECT_CONTAINS(error_of<TypeError>([&] { t.data_ptr<double>(); }),
