@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "core/call.h"
+#include "core/fill_defaults.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
 #include "vesta/owned_value.h"
@@ -138,6 +139,7 @@ VestaError* op_call(int32_t op, const VestaValue* args, int32_t num_args, VestaV
         values[size_t(i)] = o.defaults[size_t(i)];
       }
     }
+    fill_defaults(o, values.data());
     check_arguments(o, values.data());
     Value outs[16];
     call(o, values.data(), outs);

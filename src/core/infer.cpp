@@ -22,6 +22,7 @@ void InferCtx::throw_dim_out_of_range(int64_t d, int64_t n) const {
 }
 
 void InferCtx::set_count(int n) {
+  VESTA_CHECK(n >= 0, name(), ": expected a number of results >= 0, got ", n);
   list_.resize(size_t(n));
   outs_ = list_.data();
   num_outs_ = n;

@@ -2,6 +2,7 @@
 #include "vesta/owned_value.h"
 
 #include "core/call.h"
+#include "core/fill_defaults.h"
 
 namespace vesta {
 
@@ -112,6 +113,7 @@ std::vector<OwnedValue> call_by_name(std::string_view name, std::vector<OwnedVal
     if (values[i].kind == ValueKind::IntList && a.list && a.type == ArgType::Bool && values[i].length == 0)
       values[i] = Value(ArrayRef<bool>());
   }
+  fill_defaults(*op, values.data());
   check_arguments(*op, values.data());
   std::vector<Value> outs(std::max<size_t>(1, op->num_outs));
   call(*op, values.data(), outs.data());

@@ -166,7 +166,7 @@ void add_family(const OpFamily& family) {
 namespace {
 bool kind_fits(const SchemaArg& a, const Value& v) {
   bool number = v.kind >= ValueKind::Bool && v.kind <= ValueKind::Complex;
-  if (v.is_none()) return a.optional || a.has_default;
+  if (v.is_none()) return a.optional;
   if (a.list) {
     switch (a.type) {
       case ArgType::Tensor:
@@ -195,13 +195,13 @@ bool kind_fits(const SchemaArg& a, const Value& v) {
     case ArgType::String:
       return v.kind == ValueKind::String;
     case ArgType::DType:
-      return v.kind == ValueKind::DType;
+      return v.kind == ValueKind::DType && v.i >= 0 && v.i < kNumDTypes;
     case ArgType::Device:
-      return v.kind == ValueKind::Device;
+      return v.kind == ValueKind::Device && v.i >= 0 && v.i >> 4 < kNumDeviceTypes;
     case ArgType::Layout:
-      return v.kind == ValueKind::Layout;
+      return v.kind == ValueKind::Layout && v.i == int64_t(Layout::Strided);
     case ArgType::MemoryFormat:
-      return v.kind == ValueKind::MemoryFormat;
+      return v.kind == ValueKind::MemoryFormat && v.i >= 0 && v.i <= int64_t(MemoryFormat::ChannelsLast3d);
     case ArgType::Generator:
       return v.kind == ValueKind::Generator;
   }

@@ -141,7 +141,7 @@ int64_t arange_length(const Args& a, Scalar start, Scalar end, Scalar step, DTyp
   double n;
   if (is_integral(dtype, true) && start.isIntegral() && end.isIntegral() && step.isIntegral()) {
     int64_t si = start.toLong(), ei = end.toLong(), di = step.toLong();
-    n = double((ei - si + di + (di > 0 ? -1 : 1)) / di);
+    n = double((__int128(ei) - si + di + (di > 0 ? -1 : 1)) / di);  // differences of two int64 need 65 bits
   } else {
     n = std::ceil((e - s) / d);
   }
@@ -165,7 +165,7 @@ void k_arange(const KernelCtx& k) {
     Tensor t = out.dtype() == kLong ? out : empty_cpu({n}, kLong);
     int64_t s = k.scalar(0).toLong(), d = k.scalar(2).toLong();
     auto* p = t.data_ptr<int64_t>();
-    for (int64_t i = 0; i < n; ++i) p[i] = s + i * d;
+    for (int64_t i = 0; i < n; ++i) p[i] = int64_t(uint64_t(s) + uint64_t(i) * uint64_t(d));  // fits in int64 by the length
     if (!t.is_same(out)) cpu::copy_elements(out, t);
   } else {
     Tensor t = out.dtype() == kDouble ? out : empty_cpu({n}, kDouble);

@@ -1,8 +1,10 @@
 // Sequences and small constants: linspace, logspace, range, index triangles, signal windows, one_hot.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
+#include "base/checked_math.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "ops/infer.h"
@@ -12,6 +14,12 @@ namespace vesta {
 namespace {
 
 using namespace op_block;
+
+// Cut to an integer that fits; NaN gives 0.
+int64_t truncated(double v) {
+  if (v != v) return 0;
+  return v >= 0x1p63 ? std::numeric_limits<int64_t>::max() : v < -0x1p63 ? std::numeric_limits<int64_t>::min() : int64_t(v);
+}
 
 // Fills `out` (any real or complex dtype) from a formula in double.
 template <class F>
@@ -35,10 +43,12 @@ template <class T>
 void linspace_integers(const KernelCtx& k, Tensor& out) {
   // The bounds are cut to the dtype first, then every value is truncated.
   int64_t n = out.numel();
-  T lo = T(k.scalar(0).toDouble()), hi = T(k.scalar(1).toDouble());
+  // In two steps, as copies convert: through int64, then wrapped.
+  auto cut = [](double v) { return T(truncated(v)); };
+  T lo = cut(k.scalar(0).toDouble()), hi = cut(k.scalar(1).toDouble());
   float step = n > 1 ? (float(hi) - float(lo)) / float(n - 1) : 0;
   T* p = out.data_ptr<T>();
-  for (int64_t i = 0; i < n; ++i) p[i] = i < n / 2 ? T(float(lo) + step * float(i)) : T(float(hi) - step * float(n - i - 1));
+  for (int64_t i = 0; i < n; ++i) p[i] = cut(i < n / 2 ? float(lo) + step * float(i) : float(hi) - step * float(n - i - 1));
 }
 void k_linspace(const KernelCtx& k) {
   Tensor& out = k.out();
@@ -105,17 +115,24 @@ Results logspace_of(const Args& a) { return logspace(bound(a, 0), bound(a, 1), a
 bool sequence_dtype(const SampleGen& s) { return s.dtype() != kBool && !is_complex(s.dtype()); }
 
 // ---- triangles of indices ----
+constexpr int64_t kFarthest = int64_t(1) << 40;  // of rows and columns: more could not be listed
 std::pair<int64_t, int64_t> row_span(int64_t r, int64_t cols, int64_t offset, bool lower) {
-  int64_t edge = std::clamp<int64_t>(r + offset + (lower ? 1 : 0), 0, cols);
+  int64_t limit = std::clamp<int64_t>(offset, -kFarthest, kFarthest);  // no diagonal lies further out
+  int64_t edge = std::clamp<int64_t>(r + limit + (lower ? 1 : 0), 0, cols);
   return lower ? std::pair<int64_t, int64_t>(0, edge) : std::pair<int64_t, int64_t>(edge, cols);
 }
 void infer_triangle(InferCtx& c, bool lower) {
-  int64_t rows = c.integer(0), cols = c.integer(1), n = 0;
+  int64_t rows = c.integer(0), cols = c.integer(1);
   VESTA_CHECK(rows >= 0 && cols >= 0, c.name(), ": expected sizes >= 0, got ", rows, " and ", cols);
-  for (int64_t r = 0; r < rows; ++r) {
-    auto [b, e] = row_span(r, cols, c.integer(2), lower);
-    n += e - b;
-  }
+  VESTA_CHECK(rows < kFarthest && cols < kFarthest, c.name(), ": a matrix of ", rows, " x ", cols, " is too large");
+  // Below the diagonal: rows [0, first) have none, those from `full` on all columns, the others 1, 2, ... more each.
+  int64_t offset = std::clamp<int64_t>(c.integer(2), -kFarthest, kFarthest) - (lower ? 0 : 1);
+  int64_t first = std::clamp<int64_t>(-offset, 0, rows), full = std::clamp<int64_t>(cols - offset - 1, first, rows);
+  auto sum = [](int64_t m) { return __int128(m) * (m + 1) / 2; };  // 1 + ... + m
+  __int128 count = (full > first ? sum(full + offset) - sum(first + offset) : 0) + __int128(rows - full) * cols;
+  if (!lower) count = __int128(rows) * cols - count;
+  VESTA_CHECK(count < kFarthest, c.name(), ": the result would have more than 2^40 elements");
+  int64_t n = int64_t(count);
   c.out(0, {SymInt(2), SymInt(n)}, c.dtype(3, kLong), c.device(5));
 }
 void run_triangle(const KernelCtx& k, bool lower) {
@@ -123,7 +140,9 @@ void run_triangle(const KernelCtx& k, bool lower) {
   Tensor t = out.dtype() == kLong ? out : empty_cpu(out.sizes(), kLong);
   int64_t n = t.size(1), at = 0;
   int64_t* p = t.data_ptr<int64_t>();
-  for (int64_t r = 0; r < k.integer(0); ++r) {
+  // Only rows that have elements: the number of rows has no bound of its own.
+  int64_t first = lower ? -std::clamp<int64_t>(k.integer(2), -kFarthest, 0) : 0;
+  for (int64_t r = first; r < k.integer(0) && at < n; ++r) {
     auto [b, e] = row_span(r, k.integer(1), k.integer(2), lower);
     for (int64_t c = b; c < e; ++c, ++at) p[at] = r, p[n + at] = c;
   }
@@ -192,7 +211,9 @@ OP("range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=Non
       VESTA_CHECK(d != 0, c.name(), ": expected a step other than 0");
       VESTA_CHECK(std::isfinite(s) && std::isfinite(e), c.name(), ": expected finite bounds, got ", s, " and ", e);
       VESTA_CHECK((d > 0 && e >= s) || (d < 0 && e <= s), c.name(), ": the bounds ", s, " and ", e, " do not fit the sign of step ", d);
-      c.out(0, {SymInt(int64_t((e - s) / d + 1))}, c.dtype(3, get_default_dtype()), c.device(5)); },
+      double n = (e - s) / d + 1;
+      VESTA_CHECK(n <= 9e15, c.name(), ": the result would have ", n, " elements");
+      c.out(0, {SymInt(int64_t(n))}, c.dtype(3, get_default_dtype()), c.device(5)); },
   .kernels = {{Cpu, [](const KernelCtx& k) {
       double s = k.scalar(0).toDouble(), d = k.scalar(2).toDouble();
       fill_from(k.out(), [&](int64_t i) { return s + double(i) * d; }); }}},
@@ -246,7 +267,7 @@ OP("one_hot(Tensor self, int num_classes=-1) -> Tensor",
       }
       VESTA_CHECK(t.min().item().toLong() >= 0, "one_hot: expected class indices >= 0");
       int64_t top = t.max().item().toLong();
-      if (n == -1) n = top + 1;
+      if (n == -1) n = checked_add<int64_t>(top, 1, "one_hot");
       VESTA_CHECK(n >= 1 && top < n, "one_hot: class ", top, " does not fit ", n, " classes");
       sizes.push_back(n);
       return zeros(sizes, t.options()).scatter(-1, t.unsqueeze(-1), 1); },

@@ -1,6 +1,7 @@
 // Rearrangements composed of views: splitting, stacking helpers, dim permutations by other names, meshgrid.
 #include "core/storage.h"
 #include <algorithm>
+#include <cmath>
 
 #include "ops/infer.h"
 #include "vesta/op.h"
@@ -10,6 +11,8 @@ namespace {
 
 using namespace op_block;
 using Ints = std::vector<int64_t>;
+
+constexpr int64_t kMostSections = int64_t(1) << 22;  // each is a tensor, however short
 
 Results move_dims(const Args& a, IntArrayRef from, IntArrayRef to) {
   const Tensor& t = a.tensor(0);
@@ -44,7 +47,7 @@ std::vector<Tensor> pieces_at(const Tensor& t, int64_t d, IntArrayRef bounds) {
   return r;
 }
 std::vector<Tensor> sections(const Args& a, const Tensor& t, int64_t d, int64_t count) {
-  VESTA_CHECK(count > 0, a.name(), ": expected sections > 0, got ", count);
+  VESTA_CHECK(count > 0 && count <= kMostSections, a.name(), ": expected sections in [1, 2^22], got ", count);
   int64_t n = t.size(d), small = n / count, extra = n % count, at = 0;
   std::vector<Tensor> r;
   for (int64_t k = 0; k < count; ++k) {
@@ -73,8 +76,11 @@ Results chunks(const Args& a) {
   check_has_dims(a, 1);
   int64_t count = a.integer(1), d = wrap_dim(a, a.integer(2), t.dim()), n = t.size(d);
   VESTA_CHECK(count > 0, a.name(), ": expected chunks > 0, got ", count);
-  if (n == 0) return t.split_with_sizes(Ints(size_t(count), 0), d);
-  return t.split((n + count - 1) / count, d);
+  if (n == 0) {
+    VESTA_CHECK(count <= kMostSections, a.name(), ": expected at most 2^22 chunks, got ", count);
+    return t.split_with_sizes(Ints(size_t(count), 0), d);
+  }
+  return t.split(n / count + (n % count != 0), d);
 }
 Tensor at_least(const Tensor& t, int64_t n) {
   if (t.dim() >= n) return t;
@@ -362,11 +368,14 @@ OP("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
       VESTA_CHECK(t.dim() == 1, "combinations: expected 1 dim, got ", t.dim());
       VESTA_CHECK(r >= 0, "combinations: expected r >= 0, got ", r);
       if (r == 0) return empty({0}, t.options());
-      Ints flat, at(static_cast<size_t>(r));
       bool again = a.flag(2);
+      if (again ? n == 0 : r > n) return t.slice(0, 0, 0).view({0, r});
+      // ln of the number of choices; the list of their indices must fit into memory before it is made.
+      double m = again ? double(n) + double(r) - 1 : double(n), choices = std::lgamma(m + 1) - std::lgamma(double(r) + 1) - std::lgamma(m - double(r) + 1);
+      VESTA_CHECK(choices + std::log(double(r)) < std::log(0x1p31), "combinations: all choices of ", r, " out of ", n, " would be more than 2^31 elements");
+      Ints flat, at(static_cast<size_t>(r));
       for (int64_t k = 0; k < r; ++k) at[size_t(k)] = again ? 0 : k;
-      bool any = again ? n > 0 : r <= n;
-      while (any) {
+      for (;;) {
         flat.insert(flat.end(), at.begin(), at.end());
         int64_t k = r - 1;
         while (k >= 0 && at[size_t(k)] == (again ? n - 1 : n - r + k)) --k;

@@ -288,6 +288,12 @@ void infer_unfold(InferCtx& c) {
 }
 
 // ---- several views ----
+// A view with one element in memory can have any size: what makes a tensor of each index must say no at some number.
+constexpr int64_t kMostViews = int64_t(1) << 22;
+int checked_count(const InferCtx& c, int64_t n) {
+  VESTA_CHECK(n <= kMostViews, c.name(), ": expected at most 2^22 pieces, got ", n);
+  return int(n);
+}
 void pieces(InferCtx& c, int d, const Sizes& lengths) {
   c.set_count(int(lengths.size()));
   SymInt at = offset(c);
@@ -303,26 +309,27 @@ void infer_split(InferCtx& c) {
   int d = c.wrap_dim(c.integer(2, 0), c.dim(0));
   int64_t piece = c.integer(1), size = c.sizes(0)[size_t(d)].as_int();
   VESTA_CHECK(piece >= 0 && (piece > 0 || size == 0), c.name(), ": expected a split size > 0, got ", piece);
+  if (piece > 0) checked_count(c, size / piece);
   Sizes lengths;
-  for (int64_t at = 0; at < size; at += piece) lengths.push_back(std::min(piece, size - at));
+  for (int64_t at = 0; at < size; at += std::min(piece, size - at)) lengths.push_back(std::min(piece, size - at));
   if (lengths.empty()) lengths.push_back(0);
   pieces(c, d, lengths);
 }
 void infer_split_with_sizes(InferCtx& c) {
   VESTA_CHECK(c.dim(0) > 0, c.name(), ": expected at least 1 dim");
   int d = c.wrap_dim(c.integer(2, 0), c.dim(0));
-  int64_t total = 0;
+  SymInt total = 0;  // checked: lengths that wrap to the right sum would be views outside the tensor
   for (int64_t n : c.ints(1)) {
-    VESTA_CHECK(n >= 0, c.name(), ": expected split sizes >= 0, got ", n);
+    VESTA_CHECK(SymInt(n).is_symbolic() || n >= 0, c.name(), ": expected split sizes >= 0, got ", n);
     total += n;
   }
-  VESTA_CHECK(c.sizes(0)[size_t(d)] == total, c.name(), ": the split sizes add up to ", total, ", dim ", d, " has size ", c.sizes(0)[size_t(d)].str());
+  VESTA_CHECK(c.sizes(0)[size_t(d)] == total, c.name(), ": the split sizes add up to ", total.str(), ", dim ", d, " has size ", c.sizes(0)[size_t(d)].str());
   pieces(c, d, sym(c.ints(1)));
 }
 void infer_unbind(InferCtx& c) {
   VESTA_CHECK(c.dim(0) > 0, c.name(), ": expected at least 1 dim");
   int d = c.wrap_dim(c.integer(1, 0), c.dim(0));
-  int n = int(c.sizes(0)[size_t(d)].as_int());
+  int n = checked_count(c, c.sizes(0)[size_t(d)].as_int());
   c.set_count(n);
   Sizes sizes = sizes_vec(c, 0), strides = strides_vec(c, 0);
   SymInt step = strides[size_t(d)];
