@@ -200,6 +200,12 @@ class BatchLambda {
   std::function<Output(Input)> f_;
 };
 
+namespace detail {
+// One number, or one for each channel, as [n, 1, 1].
+Tensor channels(ArrayRef<double> values);
+Tensor normalized(const Tensor& x, const Tensor& mean, const Tensor& stddev);
+}  // namespace detail
+
 // (x - mean) / stddev of each example's data, broadcast.
 template <class Target = Tensor>
 class Normalize {
@@ -207,15 +213,13 @@ class Normalize {
   Normalize(Tensor mean, Tensor stddev) : mean_(std::move(mean)), stddev_(std::move(stddev)) {}
   // One number, or one for each channel of [C, H, W].
   Normalize(ArrayRef<double> mean, ArrayRef<double> stddev)
-      : Normalize(by_channel(mean), by_channel(stddev)) {}
+      : Normalize(detail::channels(mean), detail::channels(stddev)) {}
   std::vector<Example<Tensor, Target>> apply_batch(std::vector<Example<Tensor, Target>> batch) const {
-    for (auto& example : batch) example.data = normalized(example.data, mean_, stddev_);
+    for (auto& example : batch) example.data = detail::normalized(example.data, mean_, stddev_);
     return batch;
   }
 
  private:
-  static Tensor by_channel(ArrayRef<double> values);
-  static Tensor normalized(const Tensor& x, const Tensor& mean, const Tensor& stddev);
   Tensor mean_, stddev_;
 };
 
@@ -391,9 +395,14 @@ class DataLoader {
     using reference = BatchType&;
     Iterator() = default;
     explicit Iterator(DataLoader* loader) : loader_(loader) { ++*this; }
-    BatchType& operator*() { return *batch_; }
-    BatchType* operator->() { return &*batch_; }
+    // ValueError at the end, here and for ++.
+    BatchType& operator*() {
+      VESTA_CHECK(batch_, "DataLoader: Attempted to dereference iterator that was past the end");
+      return *batch_;
+    }
+    BatchType* operator->() { return &**this; }
     Iterator& operator++() {
+      VESTA_CHECK(loader_, "DataLoader: Attempted to increment iterator past the end");
       batch_.reset();
       batch_ = loader_->next();
       if (!batch_) loader_ = nullptr;

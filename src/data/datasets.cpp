@@ -62,19 +62,15 @@ TensorExample Stack<TensorExample>::apply_batch(std::vector<TensorExample> batch
   return stack_tensors(std::move(data));
 }
 
-template <class Target>
-Tensor Normalize<Target>::by_channel(ArrayRef<double> values) {
+Tensor detail::channels(ArrayRef<double> values) {
   VESTA_CHECK(values.size() > 0, "Normalize: expected at least one number");
   Tensor out = vesta::empty({int64_t(values.size()), 1, 1}, TensorOptions(kFloat32));
   for (size_t i = 0; i < values.size(); ++i) out.data_ptr<float>()[i] = float(values[i]);
   return out;
 }
-template <class Target>
-Tensor Normalize<Target>::normalized(const Tensor& x, const Tensor& mean, const Tensor& stddev) {
+Tensor detail::normalized(const Tensor& x, const Tensor& mean, const Tensor& stddev) {
   return (x - mean) / stddev;
 }
-template class Normalize<Tensor>;
-template class Normalize<NoTarget>;
 
 }  // namespace transforms
 }  // namespace vesta::data

@@ -364,5 +364,23 @@ TEST(Samplers, PermutationsStayAsTheyAre) {
   EXPECT_EQ(samplers::permutation(8, 42, 3), (std::vector<size_t>{3, 7, 5, 1, 2, 0, 4, 6}));
 }
 
+TEST(DataLoader, AnIteratorPastTheEndThrows) {
+  auto loader =
+      make_data_loader(datasets::TensorDataset(ones({2, 3})).map(transforms::Stack<TensorExample>()),
+                       DataLoaderOptions().batch_size(2));
+  auto it = loader->begin();
+  ++it;
+  EXPECT_TRUE(it == loader->end());
+  EXPECT_THROW(++it, ValueError);
+  EXPECT_THROW(*it, ValueError);
+}
+
+TEST(Normalize, TakesExamplesWithAnyTarget) {
+  transforms::Normalize<int> normalize(2.0, 4.0);
+  auto batch = normalize.apply_batch({{full({1, 2, 2}, 10.0), 7}});
+  EXPECT_EQ(batch[0].target, 7);
+  EXPECT_TRUE(equal(batch[0].data, full({1, 2, 2}, 2.0)));
+}
+
 }  // namespace
 }  // namespace vesta::data
