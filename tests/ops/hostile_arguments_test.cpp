@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <random>
 
@@ -55,6 +56,12 @@ struct Report {
   char text[16384] = "";
   char failed[kMaxFailures][4096] = {};
 };
+
+// As much of the text as fits.
+template <size_t size>
+void keep(const std::string& text, char (&to)[size]) {
+  to[text.copy(to, size - 1)] = 0;
+}
 
 // Memory with a forbidden page before and behind.
 class GuardedMemory {
@@ -334,7 +341,7 @@ class Child {
       return copied;
     });
     text += "\n    " + changed.str();
-    std::strncpy(report_.text, text.c_str(), sizeof report_.text - 1);
+    keep(text, report_.text);
     report_.running.store(number_, std::memory_order_release);
     itimerval limit{{0, 0}, {kSecondsPerCase, 0}};
     setitimer(ITIMER_PROF, &limit, nullptr);
@@ -362,8 +369,7 @@ class Child {
   void fails(const std::string& what) {
     int64_t k = report_.failures.fetch_add(1);
     if (k < kMaxFailures) {
-      std::string text = what + "\n    " + report_.text;
-      std::strncpy(report_.failed[k], text.c_str(), sizeof report_.failed[k] - 1);
+      keep(what + "\n    " + report_.text, report_.failed[k]);
     }
   }
 
