@@ -19,12 +19,19 @@ constexpr int64_t kGrain = 2048;
 // Degrees are truncated; those at or below -1 and non-finite ones give -1, hence the value 0.
 int64_t degree(double n) { return n > -1 && n < 9e15 ? int64_t(n) : -1; }
 
+// A degree may be any number; one step takes some nanoseconds, so these take a tenth of a second for one element.
+constexpr int64_t kMostSteps = int64_t(1) << 24;
+void check_steps(int64_t k) {
+  VESTA_CHECK(k <= kMostSteps, "special polynomials: degrees beyond 2^24 take too many steps at this point");
+}
+
 // p(k+1) = 2 x p(k) - p(k-1), from p(0) = 1 and p(1). Inside (-1, 1) high degrees use the closed form: no long loops
 // there, and outside values overflow soon.
 double chebyshev_steps(double x, int64_t n, double first) {
   if (n == 0) return 1;
   double p = 1, q = first;
   for (int64_t k = 1; k < n && std::isfinite(q); ++k) {
+    check_steps(k);
     double r = 2 * x * q - p;
     p = q;
     q = r;
@@ -63,6 +70,7 @@ double recurrence(int64_t n, double first, Step step) {
   if (n == 0) return 1;
   double p = 1, q = first;
   for (int64_t k = 1; k < n && std::isfinite(q); ++k) {
+    check_steps(k);
     double r = step(double(k), q, p);
     p = q;
     q = r;

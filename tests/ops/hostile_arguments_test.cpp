@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <random>
 
@@ -44,9 +45,8 @@ constexpr int kPairsPerSample = 40;
 constexpr int kMaxFailures = 25;
 
 // Values of integer arguments, list elements and index tensors.
-constexpr int64_t kHostileInts[] = {0,         -1,        1,         2,
-                                    INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN,
-                                    int64_t{1} << 40, INT64_MAX / 2 + 1};
+constexpr int64_t kHostileInts[] = {
+    0, -1, 1, 2, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t{1} << 40, INT64_MAX / 2 + 1};
 
 // What the child tells: written before each call, so that it is right whatever happens in it.
 struct Report {
@@ -56,6 +56,12 @@ struct Report {
   char text[16384] = "";
   char failed[kMaxFailures][4096] = {};
 };
+
+// As much of the text as fits.
+template <size_t size>
+void keep(const std::string& text, char (&to)[size]) {
+  to[text.copy(to, size - 1)] = 0;
+}
 
 // Memory with a forbidden page before and behind.
 class GuardedMemory {
@@ -75,7 +81,8 @@ class GuardedMemory {
   // Slots are used in turn and a case has fewer tensors than there are slots.
   Tensor copy(const Tensor& t) {
     size_t bytes = size_t(t.numel()) * size_t(t.element_size());
-    if (!t.is_cpu() || !t.is_contiguous() || t.is_conj() || t.is_neg() || bytes > kSlotBytes) return t.clone();
+    if (!t.is_cpu() || !t.is_contiguous() || t.is_conj() || t.is_neg() || bytes > kSlotBytes)
+      return t.clone();
     char* slot = base_ + page_ + (next_ % kSlots) * (kSlotBytes + page_);
     // The page before for one, the page behind for the next; over a run every argument sees both.
     if (next_ % 3) slot += kSlotBytes - bytes;
@@ -130,8 +137,8 @@ void tensor_changes(const Tensor& t, const std::function<void(std::string, Tenso
       for (int64_t d = n; d-- > 0;) order.push_back(d);
       return order;
     }()));
-    add("without its first dim", t.sizes()[0] ? t.select(0, 0).contiguous()
-                                              : zeros(t.sizes().vec(), TensorOptions(t.dtype())).sum(0));
+    add("without its first dim",
+        t.sizes()[0] ? t.select(0, 0).contiguous() : zeros(t.sizes().vec(), TensorOptions(t.dtype())).sum(0));
   }
   add("one dim more", t.unsqueeze(0).contiguous());
   {
@@ -189,10 +196,10 @@ std::vector<Change> changes_of(const OpCase& c) {
       else
         for (auto& s : SampleGen::shapes()) add("a tensor", zeros(s));
     } else if (a.type == ArgType::Int && a.list) {
-      std::vector<int64_t> items =
-          v.kind() == ValueKind::IntList ? v.ints()
-          : v.kind() == ValueKind::Int   ? std::vector<int64_t>{v.scalar().raw_int()}
-                                         : std::vector<int64_t>(size_t(std::max(a.list_size, 1)), 1);
+      std::vector<int64_t> items = v.kind() == ValueKind::IntList ? v.ints()
+                                   : v.kind() == ValueKind::Int
+                                       ? std::vector<int64_t>{v.scalar().raw_int()}
+                                       : std::vector<int64_t>(size_t(std::max(a.list_size, 1)), 1);
       auto with = [&](std::vector<int64_t> value) {
         std::string text = "[";
         for (int64_t x : value) text += (text.size() > 1 ? ", " : "") + text_of(x);
@@ -228,8 +235,8 @@ std::vector<Change> changes_of(const OpCase& c) {
           add(text_of(n) + " times " + text_of(h), std::vector<double>(n, h));
       add("[]", std::vector<double>{});
     } else if (a.type == ArgType::Float) {
-      for (double h : {0., -0., -1., 2., 0.5, 1e-300, 1e300, -1e300, double(NAN), double(INFINITY),
-                       -double(INFINITY)})
+      for (double h :
+           {0., -0., -1., 2., 0.5, 1e-300, 1e300, -1e300, double(NAN), double(INFINITY), -double(INFINITY)})
         add(text_of(h), h);
     } else if (a.type == ArgType::Scalar && !a.list) {
       for (int64_t h : kHostileInts) add(text_of(h), Scalar(h));
@@ -274,7 +281,8 @@ void read_results(const Arguments& results) {
 
 class Child {
  public:
-  Child(Report& report, int64_t first, bool gradients) : report_(report), first_(first), gradients_(gradients) {
+  Child(Report& report, int64_t first, bool gradients)
+      : report_(report), first_(first), gradients_(gradients) {
     set_num_threads(1);  // CPU time is then that of the case
     cpu::set_memory_limit(kMemoryLimit);
 #if !VESTA_TEST_SANITIZED
@@ -333,7 +341,7 @@ class Child {
       return copied;
     });
     text += "\n    " + changed.str();
-    std::strncpy(report_.text, text.c_str(), sizeof report_.text - 1);
+    keep(text, report_.text);
     report_.running.store(number_, std::memory_order_release);
     itimerval limit{{0, 0}, {kSecondsPerCase, 0}};
     setitimer(ITIMER_PROF, &limit, nullptr);
@@ -361,8 +369,7 @@ class Child {
   void fails(const std::string& what) {
     int64_t k = report_.failures.fetch_add(1);
     if (k < kMaxFailures) {
-      std::string text = what + "\n    " + report_.text;
-      std::strncpy(report_.failed[k], text.c_str(), sizeof report_.failed[k] - 1);
+      keep(what + "\n    " + report_.text, report_.failed[k]);
     }
   }
 

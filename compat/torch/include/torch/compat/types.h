@@ -161,8 +161,8 @@ inline void init_num_threads() {}
 namespace at {
 using std::optional;
 using torch::arange;
-using torch::get_num_interop_threads;
 using torch::binary_cross_entropy;
+using torch::get_num_interop_threads;
 using torch::range;
 using torch::scalarTypeToTypeMeta;
 using torch::set_num_interop_threads;
