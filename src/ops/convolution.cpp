@@ -209,6 +209,7 @@ Tensor double_backward_dy(const Tensor& ggx, const Tensor& ggw, const Tensor& x,
 }
 Tensor with_bias_cotangent(const Tensor& r, const Tensor& ggb, IntArrayRef sizes) {
   if (!ggb.defined()) return r;
+  VESTA_CHECK(ggb.dim() == 1 && sizes.size() >= 2 && ggb.size(0) == sizes[1], "convolution: the cotangent of the bias does not have one element a channel");
   Tensor b = ggb.view(per_channel(int64_t(sizes.size()), ggb.size(0)));
   return r.defined() ? r + b : b.expand(sizes);
 }
@@ -226,6 +227,7 @@ int vjp_convolution_backward(const Grad& g) {
 }
 Results double_backward(const Args& a) {
   const Tensor &ggx = a.tensor(0), &ggw = a.tensor(1), &ggb = a.tensor(2), &dy = a.tensor(3), &w = a.tensor(4), &x = a.tensor(5);
+  VESTA_CHECK(x.dim() >= 3 && dy.dim() == x.dim() && w.dim() == x.dim(), a.name(), ": expected gO, weight and self with as many dims, at least 3, got ", dy.dim(), ", ", w.dim(), " and ", x.dim());
   const bool* mask = mask_of(a, 12);
   Tensor to_dy, to_x, to_w;
   if (mask[0]) to_dy = with_bias_cotangent(double_backward_dy(ggx, ggw, x, w, a, 6), ggb, dy.sizes());

@@ -20,6 +20,10 @@ void check_list(const Args& a, int i, size_t n) {
 void check_sizes(const Args& a, const Tensor& param, const Tensor& other) {
   VESTA_CHECK(other.defined() && param.sizes() == other.sizes(), a.name(), ": a gradient or state does not have its parameter's sizes");
 }
+// The states of one parameter are read with one element type.
+void check_state_type(const Args& a, const Tensor& first, const Tensor& other) {
+  VESTA_CHECK_AS(TypeError, first.dtype() == other.dtype(), a.name(), ": expected states of one dtype, got ", dtype_name(first.dtype()), " and ", dtype_name(other.dtype()));
+}
 // A tensor as the kernels want it. Where a copy was needed it is written back by finish().
 struct Dense {
   std::vector<std::pair<Tensor, Tensor>> copies;  // (original, contiguous)
@@ -68,7 +72,8 @@ void k_adam(const KernelCtx& k) {
     check_sizes(k, p, grad_list[i]);
     check_sizes(k, p, avg[i]);
     check_sizes(k, p, sq[i]);
-    if (o.amsgrad) check_sizes(k, p, max_sq[i]);
+    check_state_type(k, avg[i], sq[i]);
+    if (o.amsgrad) check_sizes(k, p, max_sq[i]), check_state_type(k, avg[i], max_sq[i]);
     VESTA_CHECK(steps[i].numel() == 1, k.name(), ": expected one number per state_steps tensor");
     cpu::AdamTensor t;
     t.param = dense.write(p);

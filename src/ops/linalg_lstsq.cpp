@@ -61,16 +61,17 @@ void k_lstsq(const KernelCtx& k) {
   Tensor x = empty_columns(sized({tall, rhs}), t);
   x.zero_();
   if (x.numel()) x.narrow(-2, 0, rows).copy_(b.expand(sized({rows, rhs})));
+  Tensor room = rhs ? x : zeros(sized({1, tall}), TensorOptions(t)).transpose(-2, -1);  // LAPACK writes to a column where b has none
   bool has_values = driver == lapack::LstsqDriver::gelsd || driver == lapack::LstsqDriver::gelss, has_rank = driver != lapack::LstsqDriver::gels;
   Tensor values = zeros(sized({small}), TensorOptions(real_of(t))), ranks = zeros(batch, TensorOptions(kInt)), info = zeros(batch, TensorOptions(kInt));
   int64_t count = batch_count(sized({rows, columns}));
   if (count && small) {
-    int m = lapack::narrow(rows, k.name()), n = lapack::narrow(columns, k.name()), nrhs = lapack::narrow(rhs, k.name());
+    int m = lapack::narrow(rows, k.name()), n = lapack::narrow(columns, k.name()), nrhs = lapack::narrow(std::max<int64_t>(rhs, 1), k.name());
     lapack::require(k.name());
     visit_field(t, [&](auto tag) {
       using T = typename decltype(tag)::type;
       using R = lapack::Real<T>;
-      Stack<T> f = stack_of<T>(work), y = stack_of<T>(x);
+      Stack<T> f = stack_of<T>(work), y = stack_of<T>(room);
       Stack<R> s = stack_of<R>(values, 1);
       Stack<int> rank = stack_of<int>(ranks, 0), infos = stack_of<int>(info, 0);
       for_batch(count, 4.0 * m * n * small, [&](int64_t begin, int64_t end) {

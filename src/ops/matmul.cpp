@@ -140,6 +140,7 @@ void infer_out_dtype(InferCtx& c) {
   DType t = DType(c.integer(dtype_at)), in = c.dtype_of(a);
   VESTA_CHECK_AS(TypeError, t == in || (t == kFloat && (in == kHalf || in == kBFloat16)), c.name(), ": out_dtype must be ", dtype_name(in),
                  in == kHalf || in == kBFloat16 ? " or float32" : "", ", got ", dtype_name(t));
+  VESTA_CHECK_AS(TypeError, c.dtype_of(a + 1) == in, c.name(), ": expected factors of one dtype, got ", dtype_name(in), " and ", dtype_name(c.dtype_of(a + 1)));
   c.meta(0).dtype = t;
 }
 template <int a, bool added>

@@ -86,9 +86,21 @@ void infer_layer_backward(InferCtx& c) {
   const RnnMode mode = mode_at(c, 10);
   const Tensor& y = c.tensor(6);
   const DType t = y.dtype();
+  VESTA_CHECK(c.dim(6) == 2 && c.dim(3) == 2 && c.dim(5) == 2, c.name(), ": expected h0, weight and y with 2 dims, got ", c.dim(3), ", ", c.dim(5), " and ", c.dim(6));
   SymInt rows = c.sizes(6)[0], hidden = c.sizes(6)[1], batch = c.sizes(3)[0], gates = hidden * cpu::rnn_gates(mode);
-  int64_t total = 0;
-  for (int64_t b : c.ints(9)) total += b;
+  int64_t total = 0, last = c.ints(9).empty() ? 0 : c.ints(9)[0];
+  for (int64_t b : c.ints(9)) {
+    VESTA_CHECK(b >= 0 && b <= last, c.name(), ": batch sizes must not increase, got ", b, " after ", last);
+    total = checked_add(total, b, c.name());
+    last = b;
+  }
+  // What the kernel reads by pointer: (argument, rows, columns) where it is given.
+  struct Read { int i; SymInt rows, columns; };
+  for (const Read& r : {Read{0, rows, hidden}, Read{1, batch, hidden}, Read{2, batch, hidden}, Read{3, batch, hidden}, Read{4, batch, hidden}, Read{5, gates, hidden},
+                        Read{7, rows, hidden * std::max<int64_t>(cpu::rnn_saved(mode), 1)}, Read{8, rows, hidden}})
+    if (c.has(r.i) && (r.i != 7 || cpu::rnn_saved(mode)))
+      VESTA_CHECK(c.dim(r.i) == 2 && c.sizes(r.i)[0] == r.rows && c.sizes(r.i)[1] == r.columns, c.name(), ": expected ", c.op().schema.args[size_t(r.i)].name, " of [", r.rows.str(), ", ",
+                  r.columns.str(), "]");
   VESTA_CHECK(rows == total && c.ints(9).size() > 0 && batch == c.ints(9)[0] && (mode != RnnMode::Lstm || (c.has(4) && c.has(7) && c.has(8))) && (mode != RnnMode::Gru || c.has(7)), c.name(),
               ": the saved tensors are not those of the forward call");
   c.out(0, {rows, gates}, t);
@@ -250,14 +262,24 @@ Results one_step(const Args& a) {
 }
 // The arithmetic of a cell on finished products.
 Tensor plus(const Tensor& t, const Tensor& bias) { return bias.defined() ? t + bias : t; }
+// input gates, hidden gates, state, two biases.
+void check_cell_sizes(const Args& a, int64_t parts) {
+  const Tensor &x = a.tensor(0), &state = a.tensor(2);
+  VESTA_CHECK(a.tensor(1).sizes() == x.sizes(), a.name(), ": expected hidden gates with the sizes of the input gates");
+  VESTA_CHECK(x.size(1) > 0 && state.dim() == 2 && state.size(0) == x.size(0) && state.size(1) == x.size(1) / parts, a.name(), ": expected a state of [", x.size(0), ", ", x.size(1) / parts, "]");
+  for (int i : {3, 4})
+    if (a.has(i)) VESTA_CHECK(a.tensor(i).dim() == 1 && a.tensor(i).size(0) == x.size(1), a.name(), ": expected biases of size ", x.size(1));
+}
 Results lstm_pointwise(const Args& a) {
   VESTA_CHECK(a.tensor(0).dim() == 2 && a.tensor(0).size(1) % 4 == 0, a.name(), ": expected gates of [batch, 4 * hidden]");
+  check_cell_sizes(a, 4);
   auto g = (plus(a.tensor(0), a.tensor(3)) + plus(a.tensor(1), a.tensor(4))).chunk(4, 1);
   Tensor i = g[0].sigmoid(), f = g[1].sigmoid(), n = g[2].tanh(), o = g[3].sigmoid(), c = f * a.tensor(2) + i * n;
   return {o * c.tanh(), c, cat({i, f, n, o}, 1)};
 }
 Results gru_pointwise(const Args& a) {
   VESTA_CHECK(a.tensor(0).dim() == 2 && a.tensor(0).size(1) % 3 == 0, a.name(), ": expected gates of [batch, 3 * hidden]");
+  check_cell_sizes(a, 3);
   auto x = plus(a.tensor(0), a.tensor(3)).chunk(3, 1), h = plus(a.tensor(1), a.tensor(4)).chunk(3, 1);
   Tensor r = (x[0] + h[0]).sigmoid(), z = (x[1] + h[1]).sigmoid(), n = (x[2] + r * h[2]).tanh();
   return {(a.tensor(2) - n) * z + n, cat({r, z, n, a.tensor(2), h[2]}, 1)};

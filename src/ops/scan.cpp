@@ -130,7 +130,10 @@ void k_logcumsumexp(const KernelCtx& k) {
 }
 
 // Gradient of cumprod in one pass per lane; zeros are exact. Contributions end at the second zero.
-void infer_cumprod_backward(InferCtx& c) { c.out(0, c.sizes(1), c.dtype_of(1), c.tensor(1).device()); }
+void infer_cumprod_backward(InferCtx& c) {
+  VESTA_CHECK(c.sizes(0) == c.sizes(1) && c.sizes(3) == c.sizes(1), c.name(), ": expected a gradient and an output with the input's sizes");
+  c.out(0, c.sizes(1), c.dtype_of(1), c.tensor(1).device());
+}
 void k_cumprod_backward(const KernelCtx& k) {
   Tensor dx = k.out(), x = k.tensor(1).contiguous(), dy = k.tensor(0).to(x.dtype()).contiguous(), y = k.tensor(3).to(x.dtype()).contiguous();
   int64_t d = wrap_dim(k, k.integer(2), x.dim());
