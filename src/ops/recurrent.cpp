@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked_math.h"
+#include "core/registry.h"
 #include "core/storage.h"
 #include "kernels/cpu/recurrent.h"
 #include "ops/infer.h"
