@@ -11,14 +11,16 @@
 #include <utility>
 
 #include "base/process.h"
+#include "temporary.h"
 #include "vesta/error.h"
 
 namespace vesta::cli {
 
 struct Peer::Impl {
-  std::string folder, name, pending;
-  std::string to_path() const { return folder + "/to"; }
-  std::string from_path() const { return folder + "/from"; }
+  TemporaryFolder folder;
+  std::string name, pending;
+  std::string to_path() const { return folder.name + "/to"; }
+  std::string from_path() const { return folder.name + "/from"; }
   int to = -1, from = -1;
   std::unique_ptr<Process> child;
 
@@ -26,17 +28,12 @@ struct Peer::Impl {
     child.reset();  // kills and waits
     if (to >= 0) close(to);
     if (from >= 0) close(from);
-    unlink(to_path().c_str());
-    unlink(from_path().c_str());
-    rmdir(folder.c_str());
   }
 };
 
 Peer::Peer(std::vector<std::string> argv) : impl_(new Impl) {
-  impl_->folder = "/tmp/vesta_peer_XXXXXX";
   impl_->name = argv.at(0);
-  bool ok = mkdtemp(impl_->folder.data()) && mkfifo(impl_->to_path().c_str(), 0600) == 0 &&
-            mkfifo(impl_->from_path().c_str(), 0600) == 0;
+  bool ok = mkfifo(impl_->to_path().c_str(), 0600) == 0 && mkfifo(impl_->from_path().c_str(), 0600) == 0;
   // Read and write: opening does not wait for the other side, and the end of the child is seen by waiting for it.
   if (ok) impl_->to = open(impl_->to_path().c_str(), O_RDWR | O_CLOEXEC);
   if (ok) impl_->from = open(impl_->from_path().c_str(), O_RDWR | O_CLOEXEC);

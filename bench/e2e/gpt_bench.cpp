@@ -1,8 +1,6 @@
 // The main job, training a GPT, beside PyTorch: tokens/s in alternating runs of both, peak memory, and how far the two
 // loss curves are apart when both start from the same weights and see the same batches. Neither side clips or changes
 // its learning rate; both draw their batches from the same text inside the timed steps. Without a peer, ours alone.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
@@ -16,6 +14,7 @@
 #include "bench_peer.h"
 #include "gpt/corpus.h"
 #include "gpt/model.h"
+#include "temporary.h"
 #include "vesta/error.h"
 #include "vesta/ops.h"
 #include "vesta/optim.h"
@@ -33,16 +32,6 @@ struct Options : cli::BenchOptions {
   std::string text = "/usr/share/dictd/gcide.dict.dz";
   int loss_steps = 50;
   int steps = 0;  // in a measurement; 0 = about half a second of it
-};
-
-struct TemporaryFile {
-  TemporaryFile() {
-    int fd = mkstemp(name.data());
-    VESTA_CHECK_AS(IoError, fd >= 0, "bench gpt: cannot make a file in /tmp");
-    close(fd);
-  }
-  ~TemporaryFile() { unlink(name.c_str()); }
-  std::string name = "/tmp/vesta_gpt_bench_XXXXXX";
 };
 
 // Most resident memory of this process so far, in bytes.
@@ -82,7 +71,7 @@ class Training {
 // The curves from equal weights and batches: the greatest difference of the losses, in nats.
 void compare_losses(const Options& o, const gpt::Corpus& corpus, const gpt::Config& c, cli::Peer& peer,
                     const std::string& name) {
-  TemporaryFile weights, batches;
+  cli::TemporaryFile weights, batches;
   Training training(c);
   training.write_weights(weights.name);
   std::ofstream out(batches.name, std::ios::binary);

@@ -13,6 +13,7 @@
 
 #include "base/process.h"
 #include "bench.h"
+#include "temporary.h"
 #include "vesta/error.h"
 
 namespace {
@@ -45,12 +46,6 @@ double run(const std::vector<std::string>& argv, const std::vector<std::string>&
   return seconds;
 }
 
-struct Folder {
-  Folder() { VESTA_CHECK_AS(IoError, mkdtemp(name.data()), "bench size: cannot make a folder in /tmp"); }
-  ~Folder() { std::system(("rm -rf '" + name + "'").c_str()); }
-  std::string name = "/tmp/vesta_size_XXXXXX";
-};
-
 // of_ceiling is the share of the limit that is used: below 1 is within it.
 void report(const cli::BenchOptions& o, const char* name, const char* unit, double limit,
             const std::vector<double>& values) {
@@ -62,7 +57,7 @@ void report(const cli::BenchOptions& o, const char* name, const char* unit, doub
 }
 
 // Builds the program without the embedded library's build being part of any figure.
-void static_program(const cli::BenchOptions& o, const Folder& folder) {
+void static_program(const cli::BenchOptions& o, const cli::TemporaryFolder& folder) {
   bool bytes = o.wanted("static_mlp_bytes"), start = o.wanted("start_ms");
   if (!bytes && !start) return;
   std::string build = kSource + "/build/embedded", program = folder.name + "/mlp";
@@ -94,7 +89,7 @@ int main(int argc, char** argv) {
   app.add_flag("--cold", cold, "Also build library and program anew, without a compiler cache: minutes");
   CLI11_PARSE(app, argc, argv);
   try {
-    Folder folder;
+    cli::TemporaryFolder folder;
     static_program(o, folder);
     if (o.wanted("client_compile_s")) {
       std::vector<double> seconds;

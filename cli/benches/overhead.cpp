@@ -14,6 +14,7 @@
 
 #include "base/process.h"
 #include "bench.h"
+#include "temporary.h"
 #include "vesta/autograd.h"
 #include "vesta/error.h"
 #include "vesta/nn.h"
@@ -88,14 +89,6 @@ double measure(const Case& c) {
   return *std::min_element(ns.begin(), ns.end());
 }
 
-std::string scratch_file() {
-  std::string name = "/tmp/vesta_bench_XXXXXX";
-  int fd = mkstemp(name.data());
-  VESTA_CHECK_AS(IoError, fd >= 0, "bench overhead: cannot make a file in /tmp");
-  close(fd);
-  return name;
-}
-
 // Runs a program to its end, its output in a file; whether it ended well.
 bool run_quietly(std::vector<std::string> argv, const std::string& output) {
   ProcessOptions p;
@@ -110,32 +103,29 @@ bool run_quietly(std::vector<std::string> argv, const std::string& output) {
 
 // The peer prints "CASE NS" lines.
 std::map<std::string, double> run_peer(const std::string& program) {
-  std::string file = scratch_file();
-  bool ok = run_quietly({program}, file);
-  std::ifstream in(file);
+  TemporaryFile file;
+  bool ok = run_quietly({program}, file.name);
+  std::ifstream in(file.name);
   std::map<std::string, double> out;
   std::string name;
   for (double ns; in >> name >> ns;) out[name] = ns;
-  unlink(file.c_str());
   VESTA_CHECK(ok && !out.empty(), "bench overhead: the peer '", program, "' failed");
   return out;
 }
 
 // Instructions of the whole program that makes `calls` calls of a case; < 0 where valgrind is not there.
 double count(const char* name, int calls) {
-  std::string file = scratch_file(), log = scratch_file();
+  TemporaryFile file, log;
   char self[4096];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  bool ok = n > 0 && run_quietly({"valgrind", "--tool=callgrind", "--callgrind-out-file=" + file,
+  bool ok = n > 0 && run_quietly({"valgrind", "--tool=callgrind", "--callgrind-out-file=" + file.name,
                                   std::string(self, size_t(n)), "bench", "overhead", "--only", name,
                                   "--calls", std::to_string(calls)},
-                                 log);
+                                 log.name);
   double total = -1;
-  std::ifstream in(file);
+  std::ifstream in(file.name);
   for (std::string line; ok && std::getline(in, line);)
     if (line.starts_with("totals: ")) total = std::strtod(line.c_str() + 8, nullptr);
-  unlink(file.c_str());
-  unlink(log.c_str());
   return total;
 }
 

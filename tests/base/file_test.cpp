@@ -1,5 +1,6 @@
 // Files, libraries and processes on the real system: contents, atomicity, errors with path and reason.
 #include "base/file.h"
+#include "support/temp_folder.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -22,21 +23,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Files : public testing::Test {
+class Files : public test::FolderTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "vesta_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
   int count() const {
     int n = 0;
     for (auto& entry : fs::directory_iterator(folder_)) (void)entry, ++n;
     return n;
   }
-  std::string folder_;
 };
 
 template <class Body>

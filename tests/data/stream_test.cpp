@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "support/temp_folder.h"
 #include "vesta/data.h"
 #include "vesta/ops.h"
 
@@ -208,22 +209,6 @@ TEST(DataLoader, ItsStateGoesThroughTensors) {
   EXPECT_THROW(second->load_state_dict(broken), ValueError);
 }
 
-// A folder that goes away with its files.
-struct Folder {
-  std::string path;
-  Folder() {
-    std::string name = ::testing::TempDir() + "vesta_mnist_XXXXXX";
-    path = mkdtemp(name.data());
-  }
-  ~Folder() {
-    for (const char* file : {"images-idx3-ubyte", "labels-idx1-ubyte"})
-      for (const char* prefix : {"/train-", "/t10k-"}) std::remove((path + prefix + file).c_str());
-    rmdir(path.c_str());
-  }
-  void write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path + "/" + name, std::ios::binary) << bytes;
-  }
-};
 std::string idx(std::vector<uint32_t> sizes, const std::string& elements) {
   std::string out{0, 0, 8, char(sizes.size())};
   for (const uint32_t size : sizes)
@@ -232,11 +217,11 @@ std::string idx(std::vector<uint32_t> sizes, const std::string& elements) {
 }
 
 TEST(MNIST, ReadsItsFiles) {
-  const Folder folder;
+  const test::TempFolder folder;
   folder.write("train-images-idx3-ubyte",
                idx({2, 2, 3}, std::string("\0\x33\x66\x99\xcc\xff", 6) + std::string(6, '\xff')));
   folder.write("train-labels-idx1-ubyte", idx({2}, "\x07\x01"));
-  datasets::MNIST set(folder.path);
+  datasets::MNIST set(folder.path());
   EXPECT_EQ(set.size(), 2u);
   EXPECT_TRUE(set.is_train());
   EXPECT_EQ(set.images().sizes(), IntArrayRef({2, 1, 2, 3}));
@@ -244,19 +229,19 @@ TEST(MNIST, ReadsItsFiles) {
   EXPECT_EQ(example.target.item<int64_t>(), 7);
   for (int i = 0; i < 6; ++i) EXPECT_FLOAT_EQ(example.data.reshape({-1})[i].item<float>(), float(0.2 * i));
   EXPECT_THROW(set.get(2), IndexError);
-  EXPECT_THROW(datasets::MNIST(folder.path, datasets::MNIST::Mode::kTest), IoError);
+  EXPECT_THROW(datasets::MNIST(folder.path(), datasets::MNIST::Mode::kTest), IoError);
   auto loader = make_data_loader(set.map(transforms::Normalize<>(0.5, 0.5)).map(transforms::Stack<>()),
                                  DataLoaderOptions(2));
   for (auto& batch : *loader) EXPECT_EQ(batch.data.sizes(), IntArrayRef({2, 1, 2, 3}));
 }
 
 TEST(MNIST, RefusesBrokenFiles) {
-  const Folder folder;
+  const test::TempFolder folder;
   const std::string images = idx({2, 2, 3}, std::string(12, 'x')), labels = idx({2}, "ab");
   const auto read = [&](const std::string& image_file, const std::string& label_file) {
     folder.write("t10k-images-idx3-ubyte", image_file);
     folder.write("t10k-labels-idx1-ubyte", label_file);
-    return datasets::MNIST(folder.path, datasets::MNIST::Mode::kTest).size();
+    return datasets::MNIST(folder.path(), datasets::MNIST::Mode::kTest).size();
   };
   EXPECT_EQ(read(images, labels), 2u);
   for (size_t cut = 0; cut < images.size(); ++cut)

@@ -1,6 +1,7 @@
 // Recorded PyTorch results: all cases of registered ops pass or are listed in exceptions.txt. And the checker itself: it
 // sees wrong values, dtypes, sizes, gradients and missing errors.
 #include "golden/golden.h"
+#include "support/temp_folder.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -43,12 +44,9 @@ TEST(Golden, EveryRecordedCaseOfARegisteredOpPassesOrIsListed) {
               total.passed, total.accepted, total.not_registered);
 }
 
-class Checker : public testing::Test {
+class Checker : public test::FolderTest {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "vesta_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     Tensor a = arange(6, kFloat32), ints = arange(4, kInt64);
     save_safetensors(folder_ + "/x.safetensors",
                      {{"a", a},
@@ -64,7 +62,6 @@ class Checker : public testing::Test {
                       {"zz", (a * 2).view({3, 2})},
                       {"nan", full({6}, NAN)}});
   }
-  void TearDown() override { fs::remove_all(folder_); }
   // The messages of the cases of these lines; "" where one passed.
   std::vector<std::string> check(const std::vector<std::string>& lines, const std::string& exceptions = "") {
     std::string text;
@@ -84,7 +81,6 @@ class Checker : public testing::Test {
            R"(],"kwargs":{},"out":[)" + out + R"(],"tol":{"rtol":1e-6,"atol":1e-6},"source":"made")" + more +
            "}";
   }
-  std::string folder_;
   golden::Summary summary_;
 };
 

@@ -11,22 +11,13 @@
 #include <vector>
 
 #include "serialize/byte_region.h"
+#include "support/temp_folder.h"
 #include "vesta/error.h"
 #include "vesta/ops.h"
 
 namespace vesta {
 
-class FileTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "vesta_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  std::string folder_;
-};
+class FileTest : public test::FolderTest {};
 
 // A string literal with zero bytes in it.
 template <size_t N>

@@ -14,6 +14,7 @@
 #include <random>
 
 #include "base/file.h"
+#include "support/temp_folder.h"
 #include "vesta/ops.h"
 #include "vesta/sample_gen.h"
 
@@ -22,17 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class SafetensorsFiles : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "vesta_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  std::string folder_;
-};
+class SafetensorsFiles : public test::FolderTest {};
 
 // A file of this header text and so many bytes of data.
 std::string file_of(const std::string& header, size_t data_bytes, char fill = 0) {

@@ -30,24 +30,4 @@ ProgramResult run_tool(const std::string& tool, const std::string& arguments) {
   return run_command("'" + program.string() + "' " + arguments);
 }
 
-TempFolder::TempFolder() {
-  path_ = testing::TempDir() + "vesta_tools_XXXXXX";
-  if (!mkdtemp(path_.data())) throw std::runtime_error("mkdtemp failed: " + path_);
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
-std::string TempFolder::write(const std::string& name, const std::string& text) const {
-  fs::path file = fs::path(path_) / name;
-  fs::create_directories(file.parent_path());
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw std::runtime_error("cannot write " + file.string());
-  return file.string();
-}
-
 }  // namespace vesta::test
