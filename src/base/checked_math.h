@@ -26,6 +26,9 @@ Int checked_add(Int a, Int b, const char* what) {
   return result;
 }
 
+// For products that may overflow without harm: strides and offsets that no element is reached by.
+inline int64_t wrapping_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+
 // The number of elements of a shape; 1 for no dims. Sizes must be >= 0. A zero anywhere gives 0, even where
 // the other sizes multiply to more than 63 bits.
 inline int64_t checked_numel(std::span<const int64_t> sizes, const char* what) {

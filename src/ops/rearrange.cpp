@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked_math.h"
 #include "base/thread_pool.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
@@ -88,7 +89,8 @@ void infer_triangle(InferCtx& c) {
 void run_triangle(const KernelCtx& k, bool lower) {
   Tensor t = k.tensor(0).contiguous(), &out = k.out();
   if (out.numel() == 0) return;
-  int64_t rows = t.size(-2), cols = t.size(-1), diagonal = k.integer(1), element = int64_t(t.element_size());
+  int64_t rows = t.size(-2), cols = t.size(-1), element = int64_t(t.element_size());
+  int64_t diagonal = std::clamp<int64_t>(k.integer(1), -rows - 1, cols + 1);  // beyond these all rows are alike
   auto* from = static_cast<const char*>(t.data_ptr());
   auto* to = static_cast<char*>(out.data_ptr());
   parallel_for(0, t.numel() / cols, std::max<int64_t>(1, 32768 / cols), [&](int64_t begin, int64_t end) {
@@ -120,7 +122,7 @@ Results repeat_tensor(const Args& a, const Tensor& t, IntArrayRef repeats) {
     one &= r == 1;
     split.push_back(1), split.push_back(s);
     wide.push_back(r), wide.push_back(s);
-    sizes.push_back(r * s);
+    sizes.push_back(checked_mul(r, s, "repeat: a size"));
   }
   Tensor r = t.reshape(split).expand(wide);
   return one ? r.clone(MemoryFormat::Contiguous).view(sizes) : r.reshape(sizes);
