@@ -90,8 +90,9 @@ TEST(CallForms, an_integer_is_a_dim_and_a_bool_is_unbiased) {
   EXPECT_EQ(sizes(nuclear_norm(x, true)), (Sizes{1, 1}));
   EXPECT_EQ(nuclear_norm(x).dim(), 0);
   // A pointer is no bool.
-  static_assert(!std::is_invocable_v<decltype([](auto v) -> decltype(std::declval<Tensor>().var(v)) { return {}; }),
-                                     const void*>);
+  static_assert(
+      !std::is_invocable_v<decltype([](auto v) -> decltype(std::declval<Tensor>().var(v)) { return {}; }),
+                           const void*>);
 }
 
 TEST(CallForms, reductions_take_dims_keepdim_and_dtype) {
@@ -136,7 +137,8 @@ TEST(CallForms, reductions_take_dims_keepdim_and_dtype) {
   EXPECT_NEAR_VALUES(x.softmax(0).sum(0), 1, 1, 1);
   EXPECT_EQ(x.softmax(-1, kFloat).dtype(), kFloat);
   EXPECT_NEAR_VALUES(x.log_softmax(1).exp().sum(1), 1, 1);
-  EXPECT_NEAR_VALUES(x.logsumexp(0).exp(), std::exp(1) + std::exp(3), std::exp(2) + std::exp(6), std::exp(4) + std::exp(2));
+  EXPECT_NEAR_VALUES(x.logsumexp(0).exp(), std::exp(1) + std::exp(3), std::exp(2) + std::exp(6),
+                     std::exp(4) + std::exp(2));
 }
 
 TEST(CallForms, sorting_takes_dim_and_direction) {
@@ -256,7 +258,8 @@ TEST(TensorMembers, of_libtorch_are_there) {
   EXPECT_FALSE(x.is_alias_of(other));
   EXPECT_EQ(x.storage().data_ptr(), x.data_ptr());
   EXPECT_EQ(view.storage().data(), x.data_ptr());
-  EXPECT_EQ(static_cast<const double*>(view.storage().data()) + view.storage_offset(), view.data_ptr<double>());
+  EXPECT_EQ(static_cast<const double*>(view.storage().data()) + view.storage_offset(),
+            view.data_ptr<double>());
   EXPECT_GE(x.storage().nbytes(), 48u);
   EXPECT_TRUE(x.storage().is_alias_of(view.storage()));
   EXPECT_FALSE(x.is_sparse() || x.is_quantized() || x.is_mkldnn() || x.is_nested() || x.has_names());

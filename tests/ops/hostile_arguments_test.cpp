@@ -263,8 +263,8 @@ std::vector<Change> changes_of(const OpCase& c) {
         add(std::string("\"") + s + "\"", std::string(s));
       add("10000 letters", std::string(10000, 'a'));
     } else if (a.type == ArgType::DType) {
-      for (DType t : {kBool, kUInt8, kInt64, kFloat16, kFloat64, kComplex64, kUInt64, kFloat8_e5m2, kFloat4_e2m1fn_x2, kComplexHalf,
-                      DType::Undefined})
+      for (DType t : {kBool, kUInt8, kInt64, kFloat16, kFloat64, kComplex64, kUInt64, kFloat8_e5m2,
+                      kFloat4_e2m1fn_x2, kComplexHalf, DType::Undefined})
         add(dtype_name(t), t);
     } else if (a.type == ArgType::MemoryFormat) {
       for (auto f : {MemoryFormat::Contiguous, MemoryFormat::Preserve, MemoryFormat::ChannelsLast,

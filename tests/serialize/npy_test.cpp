@@ -13,9 +13,8 @@
 namespace vesta {
 namespace {
 
-constexpr DType kNumpyTypes[] = {kBool,    kUInt8,   kInt8,    kInt16,     kInt32,     kInt64,
-                                 kFloat16, kFloat32, kFloat64, kComplex64, kComplex128, kUInt16,
-                                 kUInt32,  kUInt64};
+constexpr DType kNumpyTypes[] = {kBool,    kUInt8,   kInt8,      kInt16,      kInt32,  kInt64,  kFloat16,
+                                 kFloat32, kFloat64, kComplex64, kComplex128, kUInt16, kUInt32, kUInt64};
 
 // A .npy file of any version around this header text.
 std::string npy(const std::string& header, const std::string& elements, int version = 1) {

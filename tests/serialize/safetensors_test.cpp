@@ -55,8 +55,9 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
 
 TensorMap all_kinds(uint64_t seed) {
   TensorMap map;
-  for (DType t : {kBool, kUInt8, kInt8, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64, kComplex64,
-                  kUInt16, kUInt32, kUInt64, kFloat8_e4m3fn, kFloat8_e5m2, kFloat8_e8m0fnu, kFloat4_e2m1fn_x2}) {
+  for (DType t :
+       {kBool, kUInt8, kInt8, kInt16, kInt32, kInt64, kFloat16, kBFloat16, kFloat32, kFloat64, kComplex64,
+        kUInt16, kUInt32, kUInt64, kFloat8_e4m3fn, kFloat8_e5m2, kFloat8_e8m0fnu, kFloat4_e2m1fn_x2}) {
     SampleGen gen(t, seed);
     map[std::string("odd/") + dtype_name(t)] = gen.t({3, 5});
     if (t != kFloat4_e2m1fn_x2) map[std::string("scalar/") + dtype_name(t)] = gen.t({});
