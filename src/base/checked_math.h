@@ -26,8 +26,15 @@ Int checked_add(Int a, Int b, const char* what) {
   return result;
 }
 
-// For products that may overflow without harm: strides and offsets that no element is reached by.
-inline int64_t wrapping_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+// For arithmetic that may overflow without harm: strides and offsets that no element is reached by, integer elements.
+template <class Int>
+Int wrapping_add(Int a, Int b) {
+  return Int(uint64_t(a) + uint64_t(b));
+}
+template <class Int>
+Int wrapping_mul(Int a, Int b) {
+  return Int(uint64_t(a) * uint64_t(b));
+}
 
 // The number of elements of a shape; 1 for no dims. Sizes must be >= 0. A zero anywhere gives 0, even where
 // the other sizes multiply to more than 63 bits.

@@ -110,6 +110,16 @@ void run_triangle(const KernelCtx& k, bool lower) {
   });
 }
 
+// The inverse of roll. Shifts are taken modulo the size first: the smallest integer has no negative.
+Tensor roll_back(const Tensor& t, IntArrayRef shifts, IntArrayRef dims) {
+  Ints back;
+  for (size_t k = 0; k < shifts.size(); ++k) {
+    int64_t n = std::max<int64_t>(1, dims.empty() ? t.numel() : t.size(dims[k]));
+    back.push_back(-(shifts[k] % n));
+  }
+  return t.roll(back, dims);
+}
+
 // ---- repeat ----
 Results repeat_tensor(const Args& a, const Tensor& t, IntArrayRef repeats) {
   VESTA_CHECK(int64_t(repeats.size()) >= t.dim(), a.name(), ": expected at least ", t.dim(), " repeats, got ", repeats.size());
@@ -187,7 +197,7 @@ OP("flipud(Tensor self) -> Tensor",
   .shard = {"shard-exceptdim"}, .doc = "flip of dim 0.", .samples = [](SampleGen& s) { s(s.t({3, 4})); }),
 OP("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
   .forms = Out, .types = storage_types, .infer = infer_roll, .kernels = {{Cpu, k_roll}},
-  .vjp = [](const Grad& g) { return grads(G(0) { Ints back; for (int64_t s : g.ints(1)) back.push_back(-s); return g.dy().roll(back, g.ints(2)); }); },
+  .vjp = [](const Grad& g) { return grads(G(0) { return roll_back(g.dy(), g.ints(1), g.ints(2)); }); },
   .shard = {"shard-exceptdim"}, .doc = "Elements shifted along dims and brought in again at the other end; flat without dims.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), Ints{1}, Ints{0}); s(s.t({3, 4}), Ints{-1, 2}, Ints{0, 1}); s(s.t({3, 4}), Ints{5}); }),
 OP("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor",
