@@ -6,9 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
+#include "kernels/cpu/isa/simd.h"
 
 namespace vesta::cpu::VESTA_ISA {
 namespace {
@@ -39,7 +37,7 @@ inline I saturate(F v) {
 
 template <class To, class From>
 inline To convert(From v) {
-  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
+  if constexpr (std::is_same_v<From, ::vesta::Half> || std::is_same_v<From, BFloat16>) {
     return convert<To>(float(v));
   } else if constexpr (std::is_same_v<From, Bool>) {
     return convert<To>(uint8_t(v.v != 0));
@@ -56,7 +54,7 @@ inline To convert(From v) {
       return To{R(v), R(0)};
   } else if constexpr (IsComplex<From>::value) {
     return convert<To>(v.re);
-  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+  } else if constexpr (std::is_same_v<To, ::vesta::Half> || std::is_same_v<To, BFloat16>) {
     return To(float(v));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     if constexpr (sizeof(To) >= 4)
@@ -69,7 +67,7 @@ inline To convert(From v) {
 }
 
 template <class To, class From>
-void load(const void* src, int64_t stride, void* dst, int64_t n) {
+void load_run(const void* src, int64_t stride, void* dst, int64_t n) {
   To* __restrict out = static_cast<To*>(dst);
   if (stride == int64_t(sizeof(From))) {
     const From* __restrict in = static_cast<const From*>(src);
@@ -84,7 +82,7 @@ void load(const void* src, int64_t stride, void* dst, int64_t n) {
 }
 
 template <class To, class From>
-void store(const void* src, void* dst, int64_t stride, int64_t n) {
+void store_run(const void* src, void* dst, int64_t stride, int64_t n) {
   const From* __restrict in = static_cast<const From*>(src);
   if (stride == int64_t(sizeof(To))) {
     To* __restrict out = static_cast<To*>(dst);
@@ -95,56 +93,83 @@ void store(const void* src, void* dst, int64_t stride, int64_t n) {
   }
 }
 
-#if defined(__F16C__)
+// Half types in vectors; Elem's structs and the dtypes' have the same bits.
+template <class S>
+struct Stored;
 template <>
-void load<float, Half>(const void* src, int64_t stride, void* dst, int64_t n) {
+struct Stored<::vesta::Half> {
+  using type = ::vesta::cpu::Half;
+};
+template <>
+struct Stored<BFloat16> {
+  using type = ::vesta::cpu::Bf16;
+};
+template <class From>
+void load_half(const void* src, int64_t stride, void* dst, int64_t n) {
+  using S = typename Stored<From>::type;
+  static_assert(sizeof(S) == sizeof(From));
   float* out = static_cast<float*>(dst);
-  int64_t i = 0;
   const char* in = static_cast<const char*>(src);
-  if (stride == 2)
-    for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(out + i,
-                       _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * 2))));
-  for (; i < n; ++i) out[i] = _cvtsh_ss(*reinterpret_cast<const uint16_t*>(in + i * stride));
+  int64_t i = 0;
+  if (stride == int64_t(sizeof(S)))
+    for (; i + 16 <= n; i += 16) store(out + i, load(reinterpret_cast<const S*>(in) + i));
+  if (stride == 0 && n > 0) {
+    const float v = to_acc(*reinterpret_cast<const S*>(in));
+    for (; i < n; ++i) out[i] = v;
+  }
+  for (; i < n; ++i) out[i] = to_acc(*reinterpret_cast<const S*>(in + i * stride));
+}
+template <class To>
+void store_half(const void* src, void* dst, int64_t stride, int64_t n) {
+  using S = typename Stored<To>::type;
+  const float* in = static_cast<const float*>(src);
+  char* out = static_cast<char*>(dst);
+  int64_t i = 0;
+  if (stride == int64_t(sizeof(S)))
+    for (; i + 16 <= n; i += 16) store(reinterpret_cast<S*>(out) + i, load(in + i));
+  for (; i < n; ++i) *reinterpret_cast<S*>(out + i * stride) = from_acc<S>(in[i]);
 }
 template <>
-void store<Half, float>(const void* src, void* dst, int64_t stride, int64_t n) {
-  const float* in = static_cast<const float*>(src);
-  int64_t i = 0;
-  char* out = static_cast<char*>(dst);
-  if (stride == 2)
-    for (; i + 8 <= n; i += 8)
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * 2),
-                       _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
-  for (; i < n; ++i)
-    *reinterpret_cast<uint16_t*>(out + i * stride) = _cvtss_sh(in[i], _MM_FROUND_TO_NEAREST_INT);
+void load_run<float, ::vesta::Half>(const void* src, int64_t stride, void* dst, int64_t n) {
+  load_half<::vesta::Half>(src, stride, dst, n);
 }
-#endif
+template <>
+void load_run<float, BFloat16>(const void* src, int64_t stride, void* dst, int64_t n) {
+  load_half<BFloat16>(src, stride, dst, n);
+}
+template <>
+void store_run<::vesta::Half, float>(const void* src, void* dst, int64_t stride, int64_t n) {
+  store_half<::vesta::Half>(src, dst, stride, n);
+}
+template <>
+void store_run<BFloat16, float>(const void* src, void* dst, int64_t stride, int64_t n) {
+  store_half<BFloat16>(src, dst, stride, n);
+}
 
 template <class From>
 constexpr void fill_loads(ConvertFn* row) {
-  row[int(ComputeType::F32)] = load<float, From>;
-  row[int(ComputeType::F64)] = load<double, From>;
-  row[int(ComputeType::I32)] = load<int32_t, From>;
-  row[int(ComputeType::I64)] = load<int64_t, From>;
-  row[int(ComputeType::U8)] = load<Bool, From>;
-  row[int(ComputeType::C64)] = load<Complex<float>, From>;
-  row[int(ComputeType::C128)] = load<Complex<double>, From>;
+  row[int(ComputeType::F32)] = load_run<float, From>;
+  row[int(ComputeType::F64)] = load_run<double, From>;
+  row[int(ComputeType::I32)] = load_run<int32_t, From>;
+  row[int(ComputeType::I64)] = load_run<int64_t, From>;
+  row[int(ComputeType::U8)] = load_run<Bool, From>;
+  row[int(ComputeType::C64)] = load_run<Complex<float>, From>;
+  row[int(ComputeType::C128)] = load_run<Complex<double>, From>;
 }
 template <class From>
 constexpr void fill_stores(StoreFn* row) {
-  row[int(DType::Bool)] = store<Bool, From>;
-  row[int(DType::UInt8)] = store<uint8_t, From>;
-  row[int(DType::Int8)] = store<int8_t, From>;
-  row[int(DType::Int16)] = store<int16_t, From>;
-  row[int(DType::Int32)] = store<int32_t, From>;
-  row[int(DType::Int64)] = store<int64_t, From>;
-  row[int(DType::Float16)] = store<Half, From>;
-  row[int(DType::BFloat16)] = store<BFloat16, From>;
-  row[int(DType::Float32)] = store<float, From>;
-  row[int(DType::Float64)] = store<double, From>;
-  row[int(DType::Complex64)] = store<Complex<float>, From>;
-  row[int(DType::Complex128)] = store<Complex<double>, From>;
+  row[int(DType::Bool)] = store_run<Bool, From>;
+  row[int(DType::UInt8)] = store_run<uint8_t, From>;
+  row[int(DType::Int8)] = store_run<int8_t, From>;
+  row[int(DType::Int16)] = store_run<int16_t, From>;
+  row[int(DType::Int32)] = store_run<int32_t, From>;
+  row[int(DType::Int64)] = store_run<int64_t, From>;
+  row[int(DType::Float16)] = store_run<::vesta::Half, From>;
+  row[int(DType::BFloat16)] = store_run<BFloat16, From>;
+  row[int(DType::Float32)] = store_run<float, From>;
+  row[int(DType::Float64)] = store_run<double, From>;
+  row[int(DType::Complex64)] = store_run<Complex<float>, From>;
+  row[int(DType::Complex128)] = store_run<Complex<double>, From>;
 }
 constexpr ConvertTable make_table() {
   ConvertTable t{};
@@ -154,7 +179,7 @@ constexpr ConvertTable make_table() {
   fill_loads<int16_t>(t.load[int(DType::Int16)]);
   fill_loads<int32_t>(t.load[int(DType::Int32)]);
   fill_loads<int64_t>(t.load[int(DType::Int64)]);
-  fill_loads<Half>(t.load[int(DType::Float16)]);
+  fill_loads<::vesta::Half>(t.load[int(DType::Float16)]);
   fill_loads<BFloat16>(t.load[int(DType::BFloat16)]);
   fill_loads<float>(t.load[int(DType::Float32)]);
   fill_loads<double>(t.load[int(DType::Float64)]);
