@@ -141,12 +141,32 @@ std::vector<int64_t> sorted_order(const T* p, int64_t n) {
   for (int64_t i = 0; i < n; ++i) order[size_t(i)] = S::index(entries[size_t(i)]);
   return order;
 }
+// The distinct values of integers that span a small range, by marking those met; nothing where the range is large.
+template <class T>
+bool mark_values(const KernelCtx& k, const T* p, int64_t n, DType t) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (n == 0) return false;
+    auto [low, high] = std::minmax_element(p, p + n);
+    const T least = *low;
+    uint64_t span = uint64_t(int64_t(*high)) - uint64_t(int64_t(least));
+    if (span >= uint64_t(std::max<int64_t>(n, 65536))) return false;
+    std::vector<uint8_t> met(size_t(span + 1), 0);
+    for (int64_t i = 0; i < n; ++i) met[size_t(uint64_t(int64_t(p[i])) - uint64_t(int64_t(least)))] = 1;
+    T* values = k.allocate(0, {std::count(met.begin(), met.end(), 1)}, t).template data_ptr<T>();
+    for (size_t v = 0; v < met.size(); ++v)
+      if (met[v]) *values++ = T(int64_t(uint64_t(int64_t(least)) + v));
+    for (int j = 1; j < k.num_outs(); ++j) k.allocate(j, {0}, kLong);
+    return true;
+  }
+  return false;
+}
 void k_unique(const KernelCtx& k) {
   Tensor t = k.tensor(0).contiguous();
   bool counts = k.num_outs() > 2 && k.flag(3);  // counts come with the inverse, asked for or not
   visit_real(t.dtype(), k.name(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* p = t.data_ptr<T>();
+    if (!k.flag(2) && !counts && mark_values(k, p, t.numel(), t.dtype())) return;
     emit_runs(k, p, sorted_order(p, t.numel()), t.sizes(), k.flag(2) || counts, counts, t.dtype());
   });
 }

@@ -13,12 +13,35 @@ namespace {
 
 constexpr int64_t kGrain = 32768, kChunk = 1024;
 
+// n times the element at src. This file is compiled for the baseline and -O2: memset and memcpy bring the wide stores.
 template <class U>
-void strided_run(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
-  if (dst_stride == int64_t(sizeof(U)) && src_stride == 0) {
-    std::fill_n(reinterpret_cast<U*>(dst), n, *reinterpret_cast<const U*>(src));
+void fill_run(char* dst, const char* src, int64_t n) {
+  constexpr int64_t kPattern = 256, kSize = int64_t(sizeof(U));
+  bool one_byte = true;
+  for (int64_t i = 1; i < kSize; ++i) one_byte &= src[i] == src[0];
+  if (one_byte) {
+    std::memset(dst, src[0], size_t(n * kSize));
     return;
   }
+  char pattern[kPattern];
+  for (int64_t i = 0; i < kPattern; i += kSize) std::memcpy(pattern + i, src, size_t(kSize));
+  int64_t bytes = n * kSize;
+  for (; bytes >= kPattern; bytes -= kPattern, dst += kPattern) std::memcpy(dst, pattern, kPattern);
+  std::memcpy(dst, pattern, size_t(bytes));
+}
+
+// A short run of known width: a call of memcpy would cost more than the copy.
+inline void copy_short(char* dst, const char* src, int64_t bytes) {
+  for (; bytes >= 16; bytes -= 16, dst += 16, src += 16) std::memcpy(dst, src, 16);
+  if (bytes & 8) std::memcpy(dst, src, 8), dst += 8, src += 8;
+  if (bytes & 4) std::memcpy(dst, src, 4), dst += 4, src += 4;
+  if (bytes & 2) std::memcpy(dst, src, 2), dst += 2, src += 2;
+  if (bytes & 1) *dst = *src;
+}
+
+template <class U>
+void strided_run(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n) {
+  if (dst_stride == int64_t(sizeof(U)) && src_stride == 0) return fill_run<U>(dst, src, n);
   for (int64_t i = 0; i < n; ++i)
     *reinterpret_cast<U*>(dst + i * dst_stride) = *reinterpret_cast<const U*>(src + i * src_stride);
 }
@@ -29,7 +52,9 @@ struct Wide {
 void move_run(int64_t element, char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
               int64_t n) {
   if (dst_stride == element && src_stride == element) {
-    std::memcpy(dst, src, size_t(n * element));
+    int64_t bytes = n * element;
+    if (bytes <= 256) return copy_short(dst, src, bytes);
+    std::memcpy(dst, src, size_t(bytes));
     return;
   }
   switch (element) {
@@ -143,31 +168,52 @@ void copy_same_type(const StridedLoop& loop, int64_t element) {
   }
   if (try_transpose(loop, element)) return;
   parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
-    // Walk both operands' runs together: collapsed dims give them equal inner lengths.
-    int64_t at = begin;
-    loop.runs(0, begin, end - begin, [&](char* dst, int64_t n, int64_t) {
-      loop.runs(1, at, n, [&](char* src, int64_t m, int64_t off) {
-        move_run(element, dst + off * loop.strides[0][0], loop.strides[0][0], src, loop.strides[1][0], m);
-      });
-      at += n;
-    });
+    // One odometer for both operands, whose collapsed dims have equal runs.
+    int64_t index[StridedLoop::kMaxDims], rest = begin;
+    char* dst = loop.data[0];
+    const char* src = loop.data[1];
+    for (int d = 0; d < loop.ndim; ++d) {
+      index[d] = rest % loop.sizes[d];
+      rest /= loop.sizes[d];
+      dst += index[d] * loop.strides[0][d];
+      src += index[d] * loop.strides[1][d];
+    }
+    for (int64_t done = begin; done < end;) {
+      const int64_t n = std::min(loop.sizes[0] - index[0], end - done);
+      move_run(element, dst, loop.strides[0][0], src, loop.strides[1][0], n);
+      done += n;
+      index[0] += n;
+      dst += n * loop.strides[0][0];
+      src += n * loop.strides[1][0];
+      for (int d = 0; d + 1 < loop.ndim && index[d] == loop.sizes[d]; ++d) {
+        index[d] = 0;
+        ++index[d + 1];
+        dst += loop.strides[0][d + 1] - loop.sizes[d] * loop.strides[0][d];
+        src += loop.strides[1][d + 1] - loop.sizes[d] * loop.strides[1][d];
+      }
+    }
   });
 }
 
 void copy_converting(const StridedLoop& loop, DType to, DType from) {
-  ComputeType via = compute_type(to);
-  ConvertFn load = convert_table().load[int(from)][int(via)];
-  StoreFn store = convert_table().store[int(via)][int(to)];
+  const ComputeType via = compute_type(to);
+  const ConvertFn load = convert_table().load[int(from)][int(via)];
+  const StoreFn store = convert_table().store[int(via)][int(to)];
+  const int64_t in_size = int64_t(element_size(from)), out_size = int64_t(element_size(to));
+  // A side that already consists of compute-type elements in order needs no buffer.
+  const bool from_memory = is_compute_storage(from) && compute_type(from) == via && loop.packed(1, in_size);
+  const bool to_memory = is_compute_storage(to) && loop.packed(0, out_size);
   parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
     alignas(64) char buffer[kChunk * 16];
-    int64_t width = compute_size(via);
+    const int64_t width = compute_size(via);
+    const int64_t in_stride = loop.ndim ? loop.strides[1][0] : 0, out_stride = loop.ndim ? loop.strides[0][0] : 0;
     for (int64_t at = begin; at < end; at += kChunk) {
-      int64_t n = std::min(kChunk, end - at);
-      int64_t in_stride = loop.ndim ? loop.strides[1][0] : 0, out_stride = loop.ndim ? loop.strides[0][0] : 0;
-      loop.runs(1, at, n,
-                [&](char* src, int64_t m, int64_t off) { load(src, in_stride, buffer + off * width, m); });
-      loop.runs(0, at, n,
-                [&](char* dst, int64_t m, int64_t off) { store(buffer + off * width, dst, out_stride, m); });
+      const int64_t n = std::min(kChunk, end - at);
+      char* values = from_memory ? loop.data[1] + at * in_size : to_memory ? loop.data[0] + at * out_size : buffer;
+      if (!from_memory)
+        loop.runs(1, at, n, [&](char* src, int64_t m, int64_t off) { load(src, in_stride, values + off * width, m); });
+      if (from_memory || !to_memory)
+        loop.runs(0, at, n, [&](char* dst, int64_t m, int64_t off) { store(values + off * width, dst, out_stride, m); });
     }
   });
 }
@@ -175,6 +221,10 @@ void copy_converting(const StridedLoop& loop, DType to, DType from) {
 }  // namespace
 
 void copy_elements(const Tensor& dst, const Tensor& src) {
+  // In-place operators "copy" self to itself.
+  if (dst.data_ptr() == src.data_ptr() && dst.dtype() == src.dtype() && dst.sizes() == src.sizes() &&
+      dst.strides() == src.strides())
+    return;
   StridedLoop loop;
   loop.set_shape(dst.sizes());
   loop.add(dst);
@@ -185,6 +235,8 @@ void copy_elements(const Tensor& dst, const Tensor& src) {
   else
     copy_converting(loop, dst.dtype(), src.dtype());
 }
+
+void copy_loop(const StridedLoop& loop, int64_t element_bytes) { copy_same_type(loop, element_bytes); }
 
 void fill_elements(const Tensor& dst, const Scalar& value) {
   // The element in the destination's type, then a broadcast copy.

@@ -22,6 +22,8 @@ namespace {
 constexpr int64_t kGrain = 32768;  // elements a thread takes at once; below it the caller works alone
 constexpr int64_t kChunk = 1024;   // staged elements: 4 operands x 16 bytes x 1024 = 64 KiB at most
 constexpr int64_t kShortRun = 64;  // inner runs below it are not worth a loop call each
+constexpr int64_t kLongRun = 512;  // nor is a repeated number for runs below this one
+constexpr int64_t kPeriod = 2048;  // elements of whole rows that one loop call takes where rows repeat
 constexpr int kMaxInputs = 4;
 
 ScalarAttr attr_of(const Value& v) {
@@ -142,8 +144,11 @@ struct Staged {
       all_direct &= access[o] == Access::Direct;
       any_direct |= access[o] != Access::Staged;
     }
+    if (periodic()) return run_periodic();
     // By rows where that saves an operand its buffer, or a broadcast row its reload.
-    const bool by_rows = rows && any_direct && !all_direct;
+    bool by_rows = rows && any_direct && !all_direct;
+    if (loop.ndim && loop.sizes[0] < kLongRun)
+      for (int k = 0; k < num_in; ++k) by_rows &= loop.strides[num_out + k][0] != 0;
     if (!by_rows)
       for (int o = 0; o < num_out + num_in; ++o)
         if (access[o] == Access::Row) access[o] = Access::Staged;
@@ -152,6 +157,52 @@ struct Staged {
       alignas(64) char buffers[(kMaxInputs + 2) * kChunk * 16];
       if (by_rows) return row_chunks(begin, end, buffers);
       for (int64_t at = begin; at < end; at += kChunk) chunk(at, std::min(kChunk, end - at), buffers);
+    });
+  }
+
+  // Whether all but consecutive operands are one row (of any type and stride) that all other dims repeat: a bias.
+  bool periodic() const {
+    if (all_direct || loop.ndim < 2 || loop.sizes[0] > kChunk) return false;
+    for (int o = 0; o < num_out + num_in; ++o) {
+      if (access[o] == Access::Direct) continue;
+      if (o < num_out) return false;
+      for (int d = 1; d < loop.ndim; ++d)
+        if (loop.strides[o][d] != 0) return false;
+    }
+    return true;
+  }
+  // The row is loaded once a thread's chunk, several times side by side, so that one loop call covers several rows.
+  void run_periodic() const {
+    const int64_t row = loop.sizes[0], copies = std::max<int64_t>(1, kPeriod / row);
+    parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
+      alignas(64) char buffers[kMaxInputs * 2 * kPeriod * 8];
+      const int64_t offset = begin % row;
+      int64_t filled[kMaxInputs] = {};
+      for (int64_t at = begin; at < end;) {
+        const int64_t phase = at == begin ? offset : 0;
+        const int64_t n = std::min(copies * row - phase, end - at);
+        const void* in[kMaxInputs] = {};
+        void* out[2] = {};
+        for (int k = 0; k < num_in; ++k) {
+          const int o = num_out + k;
+          if (access[o] == Access::Direct) {
+            in[k] = loop.data[o] + at * int64_t(element_size(in_types[k]));
+            continue;
+          }
+          const int64_t width = compute_size(compute);
+          char* buffer = buffers + k * 2 * kPeriod * 8;
+          if (filled[k] == 0) {
+            convert_table().load[int(in_types[k])][int(compute)](loop.data[o], loop.strides[o][0], buffer, row);
+            filled[k] = row;
+          }
+          for (; filled[k] < phase + n; filled[k] += row)
+            std::memcpy(buffer + filled[k] * width, buffer, size_t(row * width));
+          in[k] = buffer + phase * width;
+        }
+        for (int k = 0; k < num_out; ++k) out[k] = loop.data[k] + at * int64_t(element_size(out_types[k]));
+        call(in, out, n);
+        at += n;
+      }
     });
   }
 
@@ -276,6 +327,35 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
   return t;
 }
 
+// An operand whose rows run across the loop's (a transposed matrix) costs a cache miss an element when read in the loop's
+// order: it is turned first, tile by tile. Returns what holds the turned elements.
+Tensor turn(StridedLoop& loop, int o, DType dtype) {
+  constexpr int64_t kWorth = 4096;
+  const int64_t size = int64_t(element_size(dtype));
+  if (loop.ndim < 2 || loop.numel < kWorth || size > 8 || size < 2) return {};
+  if (loop.strides[o][1] != size || loop.sizes[0] < 8 || loop.sizes[1] < 8) return {};
+  for (int d = 0; d < loop.ndim; ++d)
+    if (loop.strides[o][d] == 0 || (d == 0 && loop.strides[o][d] == size)) return {};
+  Tensor turned = empty_cpu({loop.numel}, dtype);
+  StridedLoop copy;
+  copy.ndim = loop.ndim;
+  copy.num_operands = 2;
+  copy.numel = loop.numel;
+  copy.data[0] = static_cast<char*>(turned.data_ptr());
+  copy.data[1] = loop.data[o];
+  int64_t step = size;
+  for (int d = 0; d < loop.ndim; ++d) {
+    copy.sizes[d] = loop.sizes[d];
+    copy.strides[0][d] = step;
+    copy.strides[1][d] = loop.strides[o][d];
+    loop.strides[o][d] = step;
+    step *= loop.sizes[d];
+  }
+  copy_loop(copy, size);
+  loop.data[o] = copy.data[0];
+  return turned;
+}
+
 [[gnu::noinline]] void general(const Op& op, const Value* args, Value* outs) {
   Tensor in[kMaxInputs];
   int num_in = 0;
@@ -348,6 +428,8 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
     s.in_types[k] = in[k].dtype();
   }
   s.loop.collapse();
+  Tensor turned[kMaxInputs];
+  for (int k = 0; k < num_in; ++k) turned[k] = turn(s.loop, num_out + k, in[k].dtype());
   s.run();
   for (int j = 0; j < num_out; ++j) {
     if (op.form != OpForm::Functional) bump_version(out[j].impl(), op.id);

@@ -72,6 +72,9 @@ void load_run(const void* src, int64_t stride, void* dst, int64_t n) {
   if (stride == int64_t(sizeof(From))) {
     const From* __restrict in = static_cast<const From*>(src);
     for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
+  } else if (stride == 2 * int64_t(sizeof(From))) {
+    const From* __restrict in = static_cast<const From*>(src);
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[2 * i]);
   } else if (stride == 0) {
     To v = convert<To>(*static_cast<const From*>(src));
     for (int64_t i = 0; i < n; ++i) out[i] = v;
@@ -119,14 +122,37 @@ void load_half(const void* src, int64_t stride, void* dst, int64_t n) {
   }
   for (; i < n; ++i) out[i] = to_acc(*reinterpret_cast<const S*>(in + i * stride));
 }
+#if VESTA_SIMD_BYTES == 64
+// 16 floats whose upper halves are the bfloat16 numbers: rounded to nearest even, NaN made quiet instead.
+VESTA_INLINE __m512i rounded_to_bf16(const float* x) {
+  const __m512i u = _mm512_loadu_si512(x), one = _mm512_set1_epi32(1);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), one);
+  const __m512 f = _mm512_castsi512_ps(u);
+  const __mmask16 nan = _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q);
+  const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+  return _mm512_mask_or_epi32(rounded, nan, u, _mm512_set1_epi32(0x400000));
+}
+// The upper 16 bits of each of the 32 lanes, in order: one permutation where narrowing would take four.
+VESTA_INLINE __m512i upper_halves(__m512i a, __m512i b) {
+  alignas(64) static constexpr uint16_t kOdd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                                    33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  return _mm512_permutex2var_epi16(a, _mm512_load_si512(kOdd), b);
+}
+#endif
 template <class To>
 void store_half(const void* src, void* dst, int64_t stride, int64_t n) {
   using S = typename Stored<To>::type;
   const float* in = static_cast<const float*>(src);
   char* out = static_cast<char*>(dst);
   int64_t i = 0;
-  if (stride == int64_t(sizeof(S)))
+  if (stride == int64_t(sizeof(S))) {
+#if VESTA_SIMD_BYTES == 64
+    if constexpr (std::is_same_v<To, BFloat16>)
+      for (; i + 32 <= n; i += 32)
+        _mm512_storeu_si512(out + i * 2, upper_halves(rounded_to_bf16(in + i), rounded_to_bf16(in + i + 16)));
+#endif
     for (; i + 16 <= n; i += 16) store(reinterpret_cast<S*>(out) + i, load(in + i));
+  }
   for (; i < n; ++i) *reinterpret_cast<S*>(out + i * stride) = from_acc<S>(in[i]);
 }
 template <>
