@@ -187,6 +187,14 @@ void k_index_put(const KernelCtx& k) {
   // One thread per (outer, run of inner): points of one run are written in order, so the last of equal points wins.
   int64_t chunk = row_piece(p.inner), chunks = (p.inner + chunk - 1) / chunk;
   auto write = [&](auto* dst, const auto* src, auto&& row) {
+    if (p.inner == 1) {
+      const int64_t* at = p.at.data();
+      parallel_for(0, p.outer, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n)), [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o)
+          for (int64_t i = 0; i < n; ++i) row(dst + o * p.block + at[i], src + o * n + i, 1);
+      });
+      return;
+    }
     parallel_for(0, p.outer * chunks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n * chunk)), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         int64_t o = task / chunks, first = task % chunks * chunk, m = std::min(chunk, p.inner - first);

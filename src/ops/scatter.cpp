@@ -87,7 +87,8 @@ void k_scatter_src(const KernelCtx& k) {
     T* to = static_cast<T*>(w.out.data_ptr());
     int64_t ds = w.walk.dim_stride, cs = w.walk.column_stride;
     w.walk.each([&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) to[base + idx[i] * ds + i * cs] = from[at + i];
+      if (ds == 1 && cs == 0) for (int64_t i = 0; i < n; ++i) to[base + idx[i]] = from[at + i];
+      else for (int64_t i = 0; i < n; ++i) to[base + idx[i] * ds + i * cs] = from[at + i];
     });
   });
 }
