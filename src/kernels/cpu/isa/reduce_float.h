@@ -16,6 +16,7 @@ constexpr int64_t kColumnBlock = 64;                          // reduced element
 constexpr int kWideVectors = VESTA_SIMD_BYTES == 64 ? 8 : 2;  // columns of a unit, in vectors; by registers
 constexpr int64_t kReduceWork = 32768;                        // elements per parallel chunk
 constexpr int kRowsAtOnce = VESTA_SIMD_BYTES == 64 ? 4 : 2;   // blocks whose chains run side by side; by registers
+constexpr int64_t kStream = 512;                              // elements from which on one block at a time is faster
 constexpr int64_t kSubtree = 32;                              // blocks that one unit of work folds
 constexpr int64_t kBand = 1024;                               // columns that are summed in the L1 cache
 
@@ -178,6 +179,11 @@ void fold_tree(A* a, int64_t n) {
   }
 }
 
+// A long sum of full-width elements runs at the memory's speed with one chain, whose reads are one stream; four streams
+// are some percent slower. Half types and extremes need more instructions an element, short rows hide their ends.
+template <class Op, class S>
+constexpr bool streams = sizeof(S) >= 4 && !Op::kExtreme;
+
 // partial[row * blocks + block] of contiguous rows. shift: one per row, or null.
 template <class Op, class S>
 void fold_row_blocks(const S* x, int64_t rows, int64_t n, int64_t blocks, const Acc<S>* shift,
@@ -185,14 +191,15 @@ void fold_row_blocks(const S* x, int64_t rows, int64_t n, int64_t blocks, const 
   using A = Acc<S>;
   constexpr int N = kRowsAtOnce;
   const int64_t block = n < kRowBlock ? n : kRowBlock;
+  const bool together = !streams<Op, S> || block < kStream;
   parallel_for(0, rows * blocks, grain_for(block, kReduceWork), [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end;) {
       const int64_t row = u / blocks, at = u % blocks, rest = n - at * kRowBlock;
       const A* s = shift ? shift + row : nullptr;
-      if (blocks == 1 && u + N <= end) {
+      if (together && blocks == 1 && u + N <= end) {
         fold_blocks<Op, N>(x + row * n, n, n, s, 1, partial + u);
         u += N;
-      } else if (rest >= N * kRowBlock && u + N <= end) {
+      } else if (together && rest >= N * kRowBlock && u + N <= end) {
         fold_blocks<Op, N>(x + row * n + at * kRowBlock, kRowBlock, kRowBlock, s, 0, partial + u);
         u += N;
       } else {
@@ -220,7 +227,7 @@ void fold_long_rows(const S* x, int64_t rows, int64_t n, const Acc<S>* shift, Ac
       const A* s = shift ? shift + row : nullptr;
       A folded[kSubtree];
       int64_t b = 0;
-      for (; (b + N) * kRowBlock <= rest && b + N <= count; b += N)
+      for (; !streams<Op, S> && (b + N) * kRowBlock <= rest && b + N <= count; b += N)
         fold_blocks<Op, N>(at + b * kRowBlock, kRowBlock, kRowBlock, s, 0, folded + b);
       for (; b < count; ++b) {
         const int64_t left = rest - b * kRowBlock;
