@@ -196,13 +196,13 @@ void copy_same_type(const StridedLoop& loop, int64_t element) {
 }
 
 void copy_converting(const StridedLoop& loop, DType to, DType from) {
-  const ComputeType via = compute_type(to);
+  const ComputeType via = cast_type(from, to);
   const ConvertFn load = convert_table().load[int(from)][int(via)];
   const StoreFn store = convert_table().store[int(via)][int(to)];
   const int64_t in_size = int64_t(element_size(from)), out_size = int64_t(element_size(to));
   // A side that already consists of compute-type elements in order needs no buffer.
   const bool from_memory = is_compute_storage(from) && compute_type(from) == via && loop.packed(1, in_size);
-  const bool to_memory = is_compute_storage(to) && loop.packed(0, out_size);
+  const bool to_memory = is_compute_storage(to) && compute_type(to) == via && loop.packed(0, out_size);
   parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
     alignas(64) char buffer[kChunk * 16];
     const int64_t width = compute_size(via);
@@ -221,6 +221,10 @@ void copy_converting(const StridedLoop& loop, DType to, DType from) {
 }  // namespace
 
 void copy_elements(const Tensor& dst, const Tensor& src) {
+  VESTA_CHECK_AS(TypeError,
+                 dst.dtype() == src.dtype() || (is_convertible(dst.dtype()) && is_convertible(src.dtype())),
+                 "copy_: cannot cast ", dtype_name(src.dtype()), " to ", dtype_name(dst.dtype()),
+                 "; view the pairs of 4-bit numbers as uint8");
   // In-place operators "copy" self to itself.
   if (dst.data_ptr() == src.data_ptr() && dst.dtype() == src.dtype() && dst.sizes() == src.sizes() &&
       dst.strides() == src.strides())
@@ -239,18 +243,22 @@ void copy_elements(const Tensor& dst, const Tensor& src) {
 void copy_loop(const StridedLoop& loop, int64_t element_bytes) { copy_same_type(loop, element_bytes); }
 
 void fill_elements(const Tensor& dst, const Scalar& value) {
+  DType to = dst.dtype();
+  VESTA_CHECK_AS(TypeError, is_convertible(to), "fill_: cannot make ", dtype_name(to),
+                 " of a number; view it as uint8");
   // The element in the destination's type, then a broadcast copy.
   std::complex<double> c = value.toComplexDouble();
   alignas(16) char element[16];
-  if (value.isIntegral(true)) {
+  DType from = value.isIntegral(true) ? DType::Int64 : DType::Complex128;
+  ComputeType via = cast_type(from, to);
+  if (from == DType::Int64) {
     int64_t i = value.raw_int();
-    convert_table().load[int(DType::Int64)][int(compute_type(dst.dtype()))](&i, 8, element, 1);
+    convert_table().load[int(from)][int(via)](&i, 8, element, 1);
   } else {
-    convert_table().load[int(DType::Complex128)][int(compute_type(dst.dtype()))](&c, 16, element, 1);
+    convert_table().load[int(from)][int(via)](&c, 16, element, 1);
   }
   alignas(16) char stored[16];
-  convert_table().store[int(compute_type(dst.dtype()))][int(dst.dtype())](element, stored,
-                                                                          int64_t(dst.element_size()), 1);
+  convert_table().store[int(via)][int(to)](element, stored, int64_t(dst.element_size()), 1);
   StridedLoop loop;
   loop.set_shape(dst.sizes());
   loop.add(dst);
