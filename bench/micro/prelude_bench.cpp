@@ -105,16 +105,15 @@ void time_one(const Options& options, const char* name, const char* type, double
 #if defined(__AVX512F__)
 // ratio: SLEEF's time by ours, the median of nine pairs, with its 90 % interval (ranks 2 and 8).
 template <class F>
-void time_beside_sleef(const Options& options, void* library, const char* name, const char* symbol, float lo, float hi,
-                       F f) {
+void time_beside_sleef(const Options& options, void* library, const char* name, const char* symbol, float lo,
+                       float hi, F f) {
   char label[64];
   std::snprintf(label, sizeof label, "sleef/%s/f32", name);
   auto peer = reinterpret_cast<__m512 (*)(__m512)>(dlsym(library, symbol));
   if (!std::strstr(label, options.filter) || !peer) return;
   constexpr int kElements = kBytes / 4, kPairs = 9;
   alignas(64) static float x[kElements], y[kElements], o[kElements];
-  for (int i = 0; i < kElements; ++i)
-    x[i] = lo + (hi - lo) * float(((i * 2654435761u) >> 8) / 16777216.0);
+  for (int i = 0; i < kElements; ++i) x[i] = lo + (hi - lo) * float(((i * 2654435761u) >> 8) / 16777216.0);
   auto best_of = [&](auto body) {
     double best = 1e30;
     for (int round = 0; round < 5; ++round) {
@@ -140,7 +139,8 @@ void time_beside_sleef(const Options& options, void* library, const char* name, 
   }
   for (double* v : {mine, other, ratio}) std::sort(v, v + kPairs);
   std::printf(
-      "{\"bench\": \"prelude\", \"case\": \"%s/%s\", \"value\": %.4f, \"unit\": \"ns/elt\", \"peer\": \"sleef\", "
+      "{\"bench\": \"prelude\", \"case\": \"%s/%s\", \"value\": %.4f, \"unit\": \"ns/elt\", \"peer\": "
+      "\"sleef\", "
       "\"peer_value\": %.4f, \"ratio\": %.3f, \"lo\": %.3f, \"hi\": %.3f}\n",
       label, options.level, mine[4], other[4], ratio[4], ratio[1], ratio[7]);
   std::fflush(stdout);
@@ -148,9 +148,12 @@ void time_beside_sleef(const Options& options, void* library, const char* name, 
 void run_beside_sleef(const Options& options) {
   void* library = dlopen("libsleef.so.3", RTLD_NOW | RTLD_LOCAL);
   if (!library) return;
-  time_beside_sleef(options, library, "exp", "Sleef_expf16_u10avx512f", -5, 5, [](float x, float) { return exp_(x); });
-  time_beside_sleef(options, library, "tanh", "Sleef_tanhf16_u10avx512f", -5, 5, [](float x, float) { return tanh_(x); });
-  time_beside_sleef(options, library, "erf", "Sleef_erff16_u10avx512f", -3, 3, [](float x, float) { return erf_(x); });
+  time_beside_sleef(options, library, "exp", "Sleef_expf16_u10avx512f", -5, 5,
+                    [](float x, float) { return exp_(x); });
+  time_beside_sleef(options, library, "tanh", "Sleef_tanhf16_u10avx512f", -5, 5,
+                    [](float x, float) { return tanh_(x); });
+  time_beside_sleef(options, library, "erf", "Sleef_erff16_u10avx512f", -3, 3,
+                    [](float x, float) { return erf_(x); });
 }
 #else
 void run_beside_sleef(const Options&) {}

@@ -29,14 +29,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 OpCases all_cases(uint64_t seed) {
   OpCases all;
-  for (auto* add : {add_pointwise_cases, add_reduction_cases, add_norm_cases, add_index_cases, add_step_cases})
+  for (auto* add :
+       {add_pointwise_cases, add_reduction_cases, add_norm_cases, add_index_cases, add_step_cases})
     add(all, seed);
   return all;
 }
 
 // The peer's word.
 const char* dtype_word(DType dtype) {
-  return dtype == kFloat ? "float32" : dtype == kBFloat16 ? "bfloat16" : dtype == kDouble ? "float64" : "int64";
+  return dtype == kFloat      ? "float32"
+         : dtype == kBFloat16 ? "bfloat16"
+         : dtype == kDouble   ? "float64"
+                              : "int64";
 }
 
 double bytes_of(const Tensors& tensors) {
@@ -113,8 +117,11 @@ void run_case(const BenchOptions& o, Peer* peer, const OpCase& c, DType dtype, c
   std::string name = c.name + "/" + dtype_name + (backward ? "/bwd" : "/fwd");
   if (!o.wanted(name)) return;
   Tensors inputs, wanted;
-  nlohmann::json request = {{"name", name},       {"dtype", dtype_word(dtype)}, {"expr", c.python},
-                            {"setup", c.python_setup}, {"bwd", backward}};
+  nlohmann::json request = {{"name", name},
+                            {"dtype", dtype_word(dtype)},
+                            {"expr", c.python},
+                            {"setup", c.python_setup},
+                            {"bwd", backward}};
   for (auto& in : c.inputs) {
     inputs.push_back(make_input(in, dtype, backward));
     if (inputs.back().requires_grad()) wanted.push_back(inputs.back());
@@ -164,8 +171,8 @@ int run(const BenchOptions& o) {
                                                            std::to_string(num_threads())});
   for (auto& c : all_cases(o.seed)) {
     std::string kinds = c.kinds;
-    for (auto [dtype, text] :
-         {std::pair(kFloat, "f32"), std::pair(kBFloat16, "bf16"), std::pair(kDouble, "f64"), std::pair(kLong, "i64")})
+    for (auto [dtype, text] : {std::pair(kFloat, "f32"), std::pair(kBFloat16, "bf16"),
+                               std::pair(kDouble, "f64"), std::pair(kLong, "i64")})
       for (bool backward : {false, true})
         if (kinds.find(text) != kinds.npos && kinds.find(backward ? "bwd" : "fwd") != kinds.npos)
           run_case(o, peer.get(), c, dtype, text, backward);

@@ -43,9 +43,7 @@ struct OpCase {
 class DrawnShapes {
  public:
   explicit DrawnShapes(uint64_t seed) : engine_(seed) {}
-  int64_t between(int64_t low, int64_t high) {
-    return low + int64_t(engine_() % uint64_t(high - low + 1));
-  }
+  int64_t between(int64_t low, int64_t high) { return low + int64_t(engine_() % uint64_t(high - low + 1)); }
   // {rows, columns} with about `elements` elements: columns log-uniform in [low, high].
   std::vector<int64_t> matrix(int64_t elements, int64_t low, int64_t high);
 
@@ -59,7 +57,7 @@ std::string case_name(const char* op, const std::vector<int64_t>& shape);
 using OpCases = std::vector<OpCase>;
 void add_pointwise_cases(OpCases& all, uint64_t seed);
 void add_reduction_cases(OpCases& all, uint64_t seed);
-void add_norm_cases(OpCases& all, uint64_t seed);  // softmax, norms, losses, products
+void add_norm_cases(OpCases& all, uint64_t seed);   // softmax, norms, losses, products
 void add_index_cases(OpCases& all, uint64_t seed);  // index, sort, rearrangement
 void add_step_cases(OpCases& all, uint64_t seed);   // optimisers, random numbers
 

@@ -94,8 +94,18 @@ void add_index_cases(OpCases& all, uint64_t seed) {
        "x[0].masked_select(x[1])",
        "f32 fwd",
        false});
-  add({"nonzero/512x512", {{{512, 512}, 2}}, [](X x) { return x[0].nonzero(); }, "x[0].nonzero()", "f32 fwd", false});
-  add({"bincount/200000", {{{200000}, 1000}}, [](X x) { return bincount(x[0]); }, "x[0].bincount()", "f32 fwd", false});
+  add({"nonzero/512x512",
+       {{{512, 512}, 2}},
+       [](X x) { return x[0].nonzero(); },
+       "x[0].nonzero()",
+       "f32 fwd",
+       false});
+  add({"bincount/200000",
+       {{{200000}, 1000}},
+       [](X x) { return bincount(x[0]); },
+       "x[0].bincount()",
+       "f32 fwd",
+       false});
   add({"sort/512x1024",
        {{{512, 1024}}},
        [](X x) { return std::get<0>(x[0].sort(-1)); },
@@ -148,39 +158,57 @@ void add_index_cases(OpCases& all, uint64_t seed) {
   s = {draw.between(8, 20), draw.between(100, 300), draw.between(4, 12), draw.between(30, 70)};
   add({case_name("permute_copy", s),
        {{s}},
-       [](X x) { return x[0].permute({0, 2, 1, 3}).contiguous(); },
+       [](X x) {
+         return x[0].permute({0, 2, 1, 3}).contiguous();
+       },
        "x[0].permute(0, 2, 1, 3).contiguous()",
        "f32 bf16 fwd bwd"});
   s = {draw.between(8, 20), draw.between(20, 70), draw.between(20, 60), draw.between(20, 60)};
   add({case_name("channels_last_copy", s),
        {{s}},
-       [](X x) { return x[0].permute({0, 2, 3, 1}).contiguous(); },
+       [](X x) {
+         return x[0].permute({0, 2, 3, 1}).contiguous();
+       },
        "x[0].permute(0, 2, 3, 1).contiguous()",
        "f32 fwd"});
   s = draw.matrix(300'000, 50, 1000);
   add({case_name("cat_columns", s),
        {{s}, {s}, {s}},
-       [](X x) { return cat({x[0], x[1], x[2]}, 1); },
+       [](X x) {
+         return cat({x[0], x[1], x[2]}, 1);
+       },
        "torch.cat(x, 1)",
        "f32 fwd bwd"});
   add({"cat_rows/64x64",
        {{{64, 64}}, {{64, 64}}},
-       [](X x) { return cat({x[0], x[1]}); },
+       [](X x) {
+         return cat({x[0], x[1]});
+       },
        "torch.cat(x)",
        "f32 fwd"});
   add({"stack/512x512",
        {{{512, 512}}, {{512, 512}}},
-       [](X x) { return stack({x[0], x[1]}, 1); },
+       [](X x) {
+         return stack({x[0], x[1]}, 1);
+       },
        "torch.stack(x, 1)",
        "f32 fwd bwd"});
-  add({"repeat/256x256", {{{256, 256}}}, [](X x) { return x[0].repeat({4, 2}); }, "x[0].repeat(4, 2)", "f32 fwd bwd"});
+  add({"repeat/256x256",
+       {{{256, 256}}},
+       [](X x) {
+         return x[0].repeat({4, 2});
+       },
+       "x[0].repeat(4, 2)",
+       "f32 fwd bwd"});
   s = draw.matrix(500'000, 50, 1000);
   add({case_name("flip", s), {{s}}, [](X x) { return x[0].flip({1}); }, "x[0].flip(1)", "f32 fwd"});
   add({case_name("roll", s), {{s}}, [](X x) { return x[0].roll({7}, {1}); }, "x[0].roll(7, 1)", "f32 fwd"});
   add({"tril/1024x1024", {{{1024, 1024}}}, [](X x) { return x[0].tril(); }, "x[0].tril()", "f32 fwd bwd"});
   add({"pad/16x32x60x60",
        {{{16, 32, 60, 60}}},
-       [](X x) { return constant_pad_nd(x[0], {2, 2, 2, 2}); },
+       [](X x) {
+         return constant_pad_nd(x[0], {2, 2, 2, 2});
+       },
        "F.pad(x[0], (2, 2, 2, 2))",
        "f32 fwd bwd"});
 }

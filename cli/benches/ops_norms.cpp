@@ -8,12 +8,28 @@ void add_norm_cases(OpCases& all, uint64_t seed) {
   DrawnShapes draw(seed + 2);
   using X = const Tensors&;
   auto add = [&](OpCase c) { all.push_back(std::move(c)); };
-  add({"softmax/64x64", {{{64, 64}}}, [](X x) { return x[0].softmax(-1); }, "x[0].softmax(-1)", "f32 fwd bwd"});
-  add({"softmax/4096x1024", {{{4096, 1024}}}, [](X x) { return x[0].softmax(-1); }, "x[0].softmax(-1)", "f32 fwd bwd"});
+  add({"softmax/64x64",
+       {{{64, 64}}},
+       [](X x) { return x[0].softmax(-1); },
+       "x[0].softmax(-1)",
+       "f32 fwd bwd"});
+  add({"softmax/4096x1024",
+       {{{4096, 1024}}},
+       [](X x) { return x[0].softmax(-1); },
+       "x[0].softmax(-1)",
+       "f32 fwd bwd"});
   auto s = draw.matrix(500'000, 20, 2000);
-  add({case_name("softmax", s), {{s}}, [](X x) { return x[0].softmax(-1); }, "x[0].softmax(-1)", "f32 bf16 fwd bwd"});
+  add({case_name("softmax", s),
+       {{s}},
+       [](X x) { return x[0].softmax(-1); },
+       "x[0].softmax(-1)",
+       "f32 bf16 fwd bwd"});
   s = draw.matrix(500'000, 50, 1000);
-  add({case_name("softmax_columns", s), {{s}}, [](X x) { return x[0].softmax(0); }, "x[0].softmax(0)", "f32 fwd bwd"});
+  add({case_name("softmax_columns", s),
+       {{s}},
+       [](X x) { return x[0].softmax(0); },
+       "x[0].softmax(0)",
+       "f32 fwd bwd"});
   add({"softmax_channels/4x21x128x128",
        {{{4, 21, 128, 128}}},
        [](X x) { return x[0].softmax(1); },

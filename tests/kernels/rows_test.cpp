@@ -27,7 +27,8 @@ TEST(Rows, SumsScaledSumsAndMasksEqualALoop) {
         row_table(level).mask(type, x.data(), mask.data(), 2, out.data(), n);
         for (int64_t i = 0; i < n; ++i) {
           const double got = wide ? acc64[size_t(i)] : double(acc32[size_t(i)]);
-          ASSERT_NEAR(got, 0.5 + 0.75 * x[i], 4 * epsilon(wide ? Elem::F64 : Elem::F32) * (1 + std::fabs(x[i])));
+          ASSERT_NEAR(got, 0.5 + 0.75 * x[i],
+                      4 * epsilon(wide ? Elem::F64 : Elem::F32) * (1 + std::fabs(x[i])));
           ASSERT_EQ(out[i], mask[size_t(i)] ? 2 * x[i] : 0);
         }
         EXPECT_EQ(wide ? acc64[size_t(n)] : double(acc32[size_t(n)]), 0.5);  // nothing behind the end

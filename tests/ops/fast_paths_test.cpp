@@ -43,7 +43,14 @@ void expect_sum(const Tensor& x, const Tensor& y, double tolerance, const std::s
 TEST(FastPaths, SumsOfEveryLayoutEqualElementByElement) {
   for (DType t : {kFloat, kDouble, kBFloat16, kHalf}) {
     double tolerance = t == kBFloat16 ? 0.01 : t == kHalf ? 1e-3 : 1e-6;
-    for (auto [r, c] : {std::pair<int64_t, int64_t>{1, 1}, {3, 5}, {70, 63}, {64, 64}, {301, 457}, {513, 1024}, {40, 2049}, {9, 5000}}) {
+    for (auto [r, c] : {std::pair<int64_t, int64_t>{1, 1},
+                        {3, 5},
+                        {70, 63},
+                        {64, 64},
+                        {301, 457},
+                        {513, 1024},
+                        {40, 2049},
+                        {9, 5000}}) {
       std::string size = std::string(dtype_name(t)) + " " + std::to_string(r) + "x" + std::to_string(c);
       Tensor x = draw({r, c}, 1, t);
       expect_sum(x, draw({c}, 2, t), tolerance, size + " row");
@@ -55,7 +62,8 @@ TEST(FastPaths, SumsOfEveryLayoutEqualElementByElement) {
       expect_sum(draw({c, r}, 5, t).t(), x, tolerance, size + " transposed first");
       expect_sum(x, draw({r, 2 * c}, 6, t).slice(1, 0, std::nullopt, 2), tolerance, size + " every other");
       expect_sum(x, draw({r, c + 3}, 7, t).slice(1, 2, c + 2), tolerance, size + " padded");
-      expect_sum(draw({r, c + 3}, 7, t).slice(1, 2, c + 2), draw({c}, 2, t), tolerance, size + " padded and row");
+      expect_sum(draw({r, c + 3}, 7, t).slice(1, 2, c + 2), draw({c}, 2, t), tolerance,
+                 size + " padded and row");
       expect_sum(draw({r, 1}, 3, t), draw({1, c}, 8, t), tolerance, size + " column and row");
     }
   }
@@ -81,8 +89,10 @@ TEST(FastPaths, ClampKeepsNanAndBounds) {
   Tensor y = x.clamp(-1, 1.5);
   for (int64_t i = 0; i < 1000; ++i) {
     float v = x.data_ptr<float>()[i], got = y.data_ptr<float>()[i];
-    if (i == 7) EXPECT_TRUE(std::isnan(got));
-    else EXPECT_EQ(got, std::min(std::max(v, -1.f), 1.5f)) << i;
+    if (i == 7)
+      EXPECT_TRUE(std::isnan(got));
+    else
+      EXPECT_EQ(got, std::min(std::max(v, -1.f), 1.5f)) << i;
   }
   EXPECT_EQ(x.clamp(2, 1)[0].item<float>(), 1);  // max wins
 }
@@ -92,7 +102,8 @@ TEST(FastPaths, GeluKeepsItsRelativeAccuracy) {
   double worst = 0;
   for (int64_t i = 0; i < x.numel(); ++i) {
     double v = x.data_ptr<float>()[i], want = 0.5 * v * std::erfc(-v / std::sqrt(2.0));
-    double phi = 0.5 * std::erfc(-v / std::sqrt(2.0)), slope = phi + v * std::exp(-v * v / 2) / std::sqrt(2 * M_PI);
+    double phi = 0.5 * std::erfc(-v / std::sqrt(2.0)),
+           slope = phi + v * std::exp(-v * v / 2) / std::sqrt(2 * M_PI);
     if (want != 0) worst = std::max(worst, std::fabs(y.data_ptr<float>()[i] - want) / std::fabs(want));
     ASSERT_NEAR(g.data_ptr<float>()[i], slope, 4e-7) << v;
   }
@@ -106,7 +117,8 @@ TEST(FastPaths, CopiesOfTransposedAndPermutedTensorsMoveEveryElement) {
       ASSERT_EQ(y.sizes(), IntArrayRef({c, r}));
       auto have = values(y.is_complex() ? real(y) : y), from = values(x.is_complex() ? real(x) : x);
       for (int64_t i = 0; i < r; ++i)
-        for (int64_t j = 0; j < c; ++j) ASSERT_EQ(have[size_t(j * r + i)], from[size_t(i * c + j)]) << dtype_name(t) << i << "," << j;
+        for (int64_t j = 0; j < c; ++j)
+          ASSERT_EQ(have[size_t(j * r + i)], from[size_t(i * c + j)]) << dtype_name(t) << i << "," << j;
     }
   Tensor x = arange(2 * 3 * 19 * 43).view({2, 3, 19, 43});
   for (std::vector<int64_t> order : {std::vector<int64_t>{0, 2, 1, 3}, {0, 2, 3, 1}, {3, 1, 0, 2}}) {
@@ -136,8 +148,10 @@ TEST(FastPaths, ConversionsRoundToNearestEvenAndKeepNan) {
     Tensor y = in.to(kBFloat16), back = y.to(kFloat);
     for (int64_t i = 0; i < 1027; ++i) {
       float want = float(BFloat16(x.data_ptr<float>()[i])), got = back.data_ptr<float>()[i];
-      if (std::isnan(want)) ASSERT_TRUE(std::isnan(got)) << i;
-      else ASSERT_EQ(got, want) << i;
+      if (std::isnan(want))
+        ASSERT_TRUE(std::isnan(got)) << i;
+      else
+        ASSERT_EQ(got, want) << i;
     }
   }
   EXPECT_TRUE(equal(x.nan_to_num(0, 0, 0).to(kLong), x.nan_to_num(0, 0, 0).to(kDouble).trunc().to(kLong)));
@@ -145,9 +159,12 @@ TEST(FastPaths, ConversionsRoundToNearestEvenAndKeepNan) {
 
 TEST(FastPaths, ReductionsOfPermutedAndSplitDimsEqualALoop) {
   Tensor x = draw({7, 5, 9, 33}, 1, kDouble);
-  for (std::vector<int64_t> order : {std::vector<int64_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}, {0, 2, 3, 1}})
-    for (std::vector<int64_t> dims : {std::vector<int64_t>{0}, {3}, {1, 3}, {0, 2}, {0, 2, 3}, {0, 1, 2, 3}}) {
-      Tensor p = x.permute(order), sum = p.sum(dims), most = p.amax(dims), f = p.to(kFloat).to(kBFloat16).sum(dims);
+  for (std::vector<int64_t> order :
+       {std::vector<int64_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}, {0, 2, 3, 1}})
+    for (std::vector<int64_t> dims :
+         {std::vector<int64_t>{0}, {3}, {1, 3}, {0, 2}, {0, 2, 3}, {0, 1, 2, 3}}) {
+      Tensor p = x.permute(order), sum = p.sum(dims), most = p.amax(dims),
+             f = p.to(kFloat).to(kBFloat16).sum(dims);
       std::vector<double> want(size_t(sum.numel()), 0), top(size_t(sum.numel()), -INFINITY);
       Tensor c = p.contiguous();
       for (int64_t n = 0; n < c.numel(); ++n) {
@@ -197,7 +214,8 @@ void expect_sorted(const Tensor& x) {
   const T *p = x.data_ptr<T>(), *q = sorted.data_ptr<T>();
   std::vector<int64_t> order(size_t(x.numel()));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return p[a] < p[b] || (p[a] == p[a] && p[b] != p[b]); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return p[a] < p[b] || (p[a] == p[a] && p[b] != p[b]); });
   for (size_t i = 0; i < order.size(); ++i) {
     ASSERT_EQ(index.data_ptr<int64_t>()[i], order[i]) << i << " of " << x.numel();
     if (p[order[i]] == p[order[i]]) {
@@ -232,7 +250,8 @@ TEST(FastPaths, SelectionsByMaskKeepTheirOrder) {
       std::vector<float> want;
       std::vector<int64_t> where_set;
       for (int64_t i = 0; i < r * c; ++i)
-        if (m.data_ptr<bool>()[i]) want.push_back(x.data_ptr<float>()[i]), where_set.push_back(i / c), where_set.push_back(i % c);
+        if (m.data_ptr<bool>()[i])
+          want.push_back(x.data_ptr<float>()[i]), where_set.push_back(i / c), where_set.push_back(i % c);
       Tensor got = x.masked_select(m), at = m.nonzero();
       ASSERT_EQ(got.numel(), int64_t(want.size()));
       ASSERT_TRUE(std::equal(want.begin(), want.end(), got.data_ptr<float>()));
@@ -271,18 +290,22 @@ TEST(FastPaths, SearchesInLockstepEqualOneByOne) {
     for (bool right : {false, true}) {
       Tensor many = searchsorted(s, v, false, right);
       for (int64_t i = 0; i < 101; ++i)
-        ASSERT_EQ(many[i].item<int64_t>(), searchsorted(s, v.slice(0, i, i + 1), false, right)[0].item<int64_t>()) << n << ", " << i;
+        ASSERT_EQ(many[i].item<int64_t>(),
+                  searchsorted(s, v.slice(0, i, i + 1), false, right)[0].item<int64_t>())
+            << n << ", " << i;
     }
   }
 }
 
 TEST(FastPaths, IndexedSumsEqualALoopAndRefuseBadIndicesFirst) {
   for (DType t : {kFloat, kDouble, kBFloat16, kLong}) {
-    Tensor self = draw({40, 70}, 1, kDouble).mul(4).round().to(t), add = draw({300, 70}, 2, kDouble).mul(4).round().to(t);
+    Tensor self = draw({40, 70}, 1, kDouble).mul(4).round().to(t),
+           add = draw({300, 70}, 2, kDouble).mul(4).round().to(t);
     Tensor index = randint(0, 40, {300}, Generator(3), TensorOptions(kLong));
     std::vector<double> want = values(self), rows = values(add);
     for (int64_t i = 0; i < 300; ++i)
-      for (int64_t j = 0; j < 70; ++j) want[size_t(index.data_ptr<int64_t>()[i] * 70 + j)] += rows[size_t(i * 70 + j)];
+      for (int64_t j = 0; j < 70; ++j)
+        want[size_t(index.data_ptr<int64_t>()[i] * 70 + j)] += rows[size_t(i * 70 + j)];
     auto by_add = values(self.index_add(0, index, add)), by_put = values(self.index_put({index}, add, true));
     for (size_t i = 0; i < want.size(); ++i) {
       ASSERT_NEAR(by_add[i], want[i], t == kBFloat16 ? 0.5 : 1e-4) << dtype_name(t);
@@ -299,7 +322,8 @@ TEST(FastPaths, IndexedSumsEqualALoopAndRefuseBadIndicesFirst) {
 }
 
 TEST(FastPaths, DistancesByPanelsEqualALoop) {
-  for (auto [n, m, d] : {std::tuple<int64_t, int64_t, int64_t>{1, 4, 1}, {5, 17, 3}, {9, 33, 129}, {30, 40, 300}})
+  for (auto [n, m, d] :
+       {std::tuple<int64_t, int64_t, int64_t>{1, 4, 1}, {5, 17, 3}, {9, 33, 129}, {30, 40, 300}})
     for (double p : {1.0, 2.0, double(INFINITY)}) {
       Tensor x = draw({2, n, d}, 1), y = draw({2, m, d}, 2), r = cdist(x, y, p);
       auto a = values(x), b = values(y), have = values(r);

@@ -93,8 +93,10 @@ void store_transposed<uint32_t, 16>(const uint32_t (&tile)[16][16], char* dst, i
       std::memcpy(&b, &tile[j + 1][i], 16);
       std::memcpy(&c, &tile[j + 2][i], 16);
       std::memcpy(&d, &tile[j + 3][i], 16);
-      const V ab_low = __builtin_shuffle(a, b, V{0, 4, 1, 5}), ab_high = __builtin_shuffle(a, b, V{2, 6, 3, 7});
-      const V cd_low = __builtin_shuffle(c, d, V{0, 4, 1, 5}), cd_high = __builtin_shuffle(c, d, V{2, 6, 3, 7});
+      const V ab_low = __builtin_shuffle(a, b, V{0, 4, 1, 5}),
+              ab_high = __builtin_shuffle(a, b, V{2, 6, 3, 7});
+      const V cd_low = __builtin_shuffle(c, d, V{0, 4, 1, 5}),
+              cd_high = __builtin_shuffle(c, d, V{2, 6, 3, 7});
       out[0][j / 4] = __builtin_shuffle(ab_low, cd_low, V{0, 1, 4, 5});
       out[1][j / 4] = __builtin_shuffle(ab_low, cd_low, V{2, 3, 6, 7});
       out[2][j / 4] = __builtin_shuffle(ab_high, cd_high, V{0, 1, 4, 5});
@@ -206,14 +208,20 @@ void copy_converting(const StridedLoop& loop, DType to, DType from) {
   parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
     alignas(64) char buffer[kChunk * 16];
     const int64_t width = compute_size(via);
-    const int64_t in_stride = loop.ndim ? loop.strides[1][0] : 0, out_stride = loop.ndim ? loop.strides[0][0] : 0;
+    const int64_t in_stride = loop.ndim ? loop.strides[1][0] : 0,
+                  out_stride = loop.ndim ? loop.strides[0][0] : 0;
     for (int64_t at = begin; at < end; at += kChunk) {
       const int64_t n = std::min(kChunk, end - at);
-      char* values = from_memory ? loop.data[1] + at * in_size : to_memory ? loop.data[0] + at * out_size : buffer;
+      char* values = from_memory ? loop.data[1] + at * in_size
+                     : to_memory ? loop.data[0] + at * out_size
+                                 : buffer;
       if (!from_memory)
-        loop.runs(1, at, n, [&](char* src, int64_t m, int64_t off) { load(src, in_stride, values + off * width, m); });
+        loop.runs(1, at, n,
+                  [&](char* src, int64_t m, int64_t off) { load(src, in_stride, values + off * width, m); });
       if (from_memory || !to_memory)
-        loop.runs(0, at, n, [&](char* dst, int64_t m, int64_t off) { store(values + off * width, dst, out_stride, m); });
+        loop.runs(0, at, n, [&](char* dst, int64_t m, int64_t off) {
+          store(values + off * width, dst, out_stride, m);
+        });
     }
   });
 }

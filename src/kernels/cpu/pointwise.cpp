@@ -136,9 +136,9 @@ struct Staged {
       const DType t = type_of(o);
       const int64_t size = int64_t(element_size(t));
       const bool computed = is_compute_storage(t) && compute_type(t) == (o < num_out ? result : compute);
-      access[o] = computed && loop.packed(o, size)                      ? Access::Direct
+      access[o] = computed && loop.packed(o, size)                 ? Access::Direct
                   : computed && rows && loop.strides[o][0] == size ? Access::Row
-                                                                        : Access::Staged;
+                                                                   : Access::Staged;
       all_direct &= access[o] == Access::Direct;
       any_direct |= access[o] != Access::Staged;
     }
@@ -190,7 +190,8 @@ struct Staged {
           const int64_t width = compute_size(compute);
           char* buffer = buffers + k * 2 * kPeriod * 8;
           if (filled[k] == 0) {
-            convert_table().load[int(in_types[k])][int(compute)](loop.data[o], loop.strides[o][0], buffer, row);
+            convert_table().load[int(in_types[k])][int(compute)](loop.data[o], loop.strides[o][0], buffer,
+                                                                 row);
             filled[k] = row;
           }
           for (; filled[k] < phase + n; filled[k] += row)
@@ -392,8 +393,8 @@ Tensor turn(StridedLoop& loop, int o, DType dtype) {
     bool in_place = op.form == OpForm::InPlace;
     for (int j = 0; j < num_out; ++j) {
       out[j] = Tensor::borrow(args[in_place ? 0 : op.out_arg + j].tensor);
-      VESTA_CHECK_AS(TypeError, can_cast(result, out[j].dtype()) && is_convertible(out[j].dtype()), op.name, ": result type ",
-                     to_string(result), " can't be cast to the desired output type ",
+      VESTA_CHECK_AS(TypeError, can_cast(result, out[j].dtype()) && is_convertible(out[j].dtype()), op.name,
+                     ": result type ", to_string(result), " can't be cast to the desired output type ",
                      to_string(out[j].dtype()));
       if (in_place) {
         VESTA_CHECK(out[j].sizes() == IntArrayRef(shape), op.name,
@@ -417,7 +418,8 @@ Tensor turn(StridedLoop& loop, int o, DType dtype) {
   ScalarAttr attrs[Op::kMaxAttrs];
   fill_attrs(op, args, attrs);
   ComputeType compute = pick_loop(op, common);
-  Staged s{op, {}, op.loops[int(compute)], compute, loop_result(op, compute), num_in, num_out, {}, {}, attrs, {}};
+  Staged s{op,    {}, op.loops[int(compute)], compute, loop_result(op, compute), num_in, num_out, {}, {},
+           attrs, {}};
   s.loop.set_shape(shape);
   for (int j = 0; j < num_out; ++j) {
     s.loop.add(out[j]);

@@ -40,8 +40,8 @@ inline I saturate(F v) {
 
 // The storage types of few bits, whose numbers are floats.
 template <class T>
-constexpr bool is_narrow_float =
-    !std::is_arithmetic_v<T> && !IsComplex<T>::value && !std::is_same_v<T, Bool> && std::is_convertible_v<T, float>;
+constexpr bool is_narrow_float = !std::is_arithmetic_v<T> && !IsComplex<T>::value &&
+                                 !std::is_same_v<T, Bool> && std::is_convertible_v<T, float>;
 
 // Negative numbers wrap, as from int64; from 2^64 on the largest; NaN gives 0.
 template <class F>
@@ -153,8 +153,9 @@ VESTA_INLINE __m512i rounded_to_bf16(const float* x) {
 }
 // The upper 16 bits of each of the 32 lanes, in order: one permutation where narrowing would take four.
 VESTA_INLINE __m512i upper_halves(__m512i a, __m512i b) {
-  alignas(64) static constexpr uint16_t kOdd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-                                                    33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  alignas(64) static constexpr uint16_t kOdd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
+                                                    23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+                                                    45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
   return _mm512_permutex2var_epi16(a, _mm512_load_si512(kOdd), b);
 }
 #endif

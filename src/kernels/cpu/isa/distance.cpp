@@ -13,7 +13,7 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-constexpr int64_t kWork = 16384;   // element pairs a parallel chunk
+constexpr int64_t kWork = 16384;    // element pairs a parallel chunk
 constexpr int64_t kDimBlock = 128;  // differences that are added one after the other
 constexpr int kPanelRows = 4;       // rows of x1 against a panel of x2 at once, by registers
 

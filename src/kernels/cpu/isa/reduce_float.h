@@ -15,10 +15,11 @@ constexpr int64_t kRowBlock = 1024;                           // elements of a b
 constexpr int64_t kColumnBlock = 64;                          // reduced elements of a block, inner > 1
 constexpr int kWideVectors = VESTA_SIMD_BYTES == 64 ? 8 : 2;  // columns of a unit, in vectors; by registers
 constexpr int64_t kReduceWork = 32768;                        // elements per parallel chunk
-constexpr int kRowsAtOnce = VESTA_SIMD_BYTES == 64 ? 4 : 2;   // blocks whose chains run side by side; by registers
-constexpr int64_t kStream = 512;                              // elements from which on one block at a time is faster
-constexpr int64_t kSubtree = 32;                              // blocks that one unit of work folds
-constexpr int64_t kBand = 1024;                               // columns that are summed in the L1 cache
+constexpr int kRowsAtOnce =
+    VESTA_SIMD_BYTES == 64 ? 4 : 2;  // blocks whose chains run side by side; by registers
+constexpr int64_t kStream = 512;     // elements from which on one block at a time is faster
+constexpr int64_t kSubtree = 32;     // blocks that one unit of work folds
+constexpr int64_t kBand = 1024;      // columns that are summed in the L1 cache
 
 // An operation: identity, map(x, shift) of an element, combine, and lanes() to fold a vector by halves. fill(shift) is an x that maps to the identity.
 template <class A>
@@ -71,8 +72,12 @@ template <class A>
 struct NanSeen {
 #if VESTA_SIMD_BYTES == 64
   unsigned seen = 0;
-  VESTA_INLINE void add(Vec<float> a, Vec<float> b) { seen |= _mm512_cmp_ps_mask(a.p[0], b.p[0], _CMP_UNORD_Q); }
-  VESTA_INLINE void add(Vec<double> a, Vec<double> b) { seen |= _mm512_cmp_pd_mask(a.p[0], b.p[0], _CMP_UNORD_Q); }
+  VESTA_INLINE void add(Vec<float> a, Vec<float> b) {
+    seen |= _mm512_cmp_ps_mask(a.p[0], b.p[0], _CMP_UNORD_Q);
+  }
+  VESTA_INLINE void add(Vec<double> a, Vec<double> b) {
+    seen |= _mm512_cmp_pd_mask(a.p[0], b.p[0], _CMP_UNORD_Q);
+  }
   VESTA_INLINE bool any() const { return seen != 0; }
 #else
   decltype(Vec<A>{}.p[0] != Vec<A>{}.p[0]) seen[Vec<A>::kParts] = {};
@@ -161,10 +166,9 @@ VESTA_INLINE void fold_blocks(const S* x, int64_t apart, int64_t n, const Acc<S>
       for (int b = 0; b < N; ++b) acc[b] = Op::combine(acc[b], Op::map(load(x + b * apart + i), s[b]));
     for (int b = 0; b < N; ++b) {
       if (i < n)
-        acc[b] = Op::combine(
-            acc[b],
-            Op::map(load_n(x + b * apart + i, static_cast<int>(n - i), Op::fill(shift ? shift[b * shift_step] : A(0))),
-                    s[b]));
+        acc[b] = Op::combine(acc[b], Op::map(load_n(x + b * apart + i, static_cast<int>(n - i),
+                                                    Op::fill(shift ? shift[b * shift_step] : A(0))),
+                                             s[b]));
       out[b] = Op::lanes(acc[b]);
     }
   }
@@ -203,7 +207,8 @@ void fold_row_blocks(const S* x, int64_t rows, int64_t n, int64_t blocks, const 
         fold_blocks<Op, N>(x + row * n + at * kRowBlock, kRowBlock, kRowBlock, s, 0, partial + u);
         u += N;
       } else {
-        fold_blocks<Op, 1>(x + row * n + at * kRowBlock, 0, rest < kRowBlock ? rest : kRowBlock, s, 0, partial + u);
+        fold_blocks<Op, 1>(x + row * n + at * kRowBlock, 0, rest < kRowBlock ? rest : kRowBlock, s, 0,
+                           partial + u);
         ++u;
       }
     }
@@ -344,7 +349,9 @@ void fold(const S* x, ReduceShape shape, const Acc<S>* shift, Acc<S>* result) {
   const SharedScratch scratch(blocks == 1 ? 0 : size_t(outer * blocks * inner) * sizeof(A));
   A* partial = blocks == 1 ? result : static_cast<A*>(scratch.data());
   const int64_t block_rows = reduced < kColumnBlock ? reduced : kColumnBlock;
-  const int64_t unit_work = block_rows * (banded ? (inner < kBand ? inner : kBand) : inner < kWide ? inner : kWide);
+  const int64_t unit_work = block_rows * (banded          ? (inner < kBand ? inner : kBand)
+                                          : inner < kWide ? inner
+                                                          : kWide);
   parallel_for(0, outer * blocks * chunks, grain_for(unit_work, kReduceWork),
                [&, reduced = reduced, inner = inner](int64_t begin, int64_t end) {
                  for (int64_t u = begin; u < end; ++u) {
