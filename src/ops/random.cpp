@@ -10,6 +10,7 @@
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/random.h"
+#include "kernels/cpu/rows.h"
 #include "ops/infer.h"
 #include "ops/random_stream.h"
 #include "vesta/op.h"
@@ -237,25 +238,16 @@ void k_bernoulli_tensor_(const KernelCtx& k) {
 }
 
 // out = x * mask * scale over contiguous arrays.
-template <class S>
-void apply_mask(const S* x, const uint8_t* mask, S* out, int64_t n, double scale) {
-  using A = decltype(x[0] * 1.0f);
-  A factors[2] = {A(0), A(scale)};
-  parallel_for(0, n, 16384, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = S(mask[i] ? x[i] * factors[1] : factors[0]);
-  });
-}
-void apply_mask(const Args& a, const Tensor& x, const Tensor& mask, const Tensor& out, double scale) {
+void apply_mask(const Tensor& x, const Tensor& mask, const Tensor& out, double scale) {
   Tensor c = x.contiguous(), m = mask.contiguous();
   auto* p = static_cast<const uint8_t*>(m.data_ptr());
   int64_t n = x.numel();
-  switch (x.dtype()) {
-    case DType::Float32: return apply_mask(c.data_ptr<float>(), p, out.data_ptr<float>(), n, scale);
-    case DType::Float64: return apply_mask(c.data_ptr<double>(), p, out.data_ptr<double>(), n, scale);
-    case DType::Float16: return apply_mask(c.data_ptr<Half>(), p, out.data_ptr<Half>(), n, scale);
-    case DType::BFloat16: return apply_mask(c.data_ptr<BFloat16>(), p, out.data_ptr<BFloat16>(), n, scale);
-    default: cpu::copy_elements(out, c * m.to(c.dtype()) * scale); (void)a;
-  }
+  if (!is_floating_point(x.dtype())) return cpu::copy_elements(out, c * m.to(c.dtype()) * scale);
+  cpu::Elem e = cpu::elem_of(x.dtype());
+  int64_t size = int64_t(x.element_size());
+  auto* from = static_cast<const char*>(c.data_ptr());
+  auto* to = static_cast<char*>(out.data_ptr());
+  parallel_for(0, n, 16384, [&](int64_t begin, int64_t end) { cpu::mask_row(e, from + begin * size, p + begin, scale, to + begin * size, end - begin); });
 }
 void infer_native_dropout(InferCtx& c) {
   check_float(c, c.dtype_of(0));
@@ -273,13 +265,13 @@ void k_native_dropout(const KernelCtx& k) {
     return;
   }
   cpu::random_mask(next_stream(k, -1), 1 - p, static_cast<uint8_t*>(k.out(1).data_ptr()), k.out(1).numel());
-  apply_mask(k, k.tensor(0), k.out(1), k.out(0), keep_scale(p));
+  apply_mask(k.tensor(0), k.out(1), k.out(0), keep_scale(p));
 }
 void infer_dropout_backward(InferCtx& c) {
   VESTA_CHECK(c.sizes(0) == c.sizes(1) && c.dtype_of(1) == kBool, c.name(), ": expected a bool mask with the shape of grad_output");
   c.out(0, c.sizes(0), c.dtype_of(0), c.tensor(0).device());
 }
-void k_dropout_backward(const KernelCtx& k) { apply_mask(k, k.tensor(0), k.tensor(1), k.out(), k.number(2)); }
+void k_dropout_backward(const KernelCtx& k) { apply_mask(k.tensor(0), k.tensor(1), k.out(), k.number(2)); }
 
 // Noise of dropout variants: one number per element, or per feature map.
 std::vector<int64_t> feature_sizes(const Args& a, const Tensor& x) {
