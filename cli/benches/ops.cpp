@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "bench.h"
 #include "bench_peer.h"
+#include "ops_case.h"
 #include "vesta/autograd.h"
 #include "vesta/error.h"
 #include "vesta/ops.h"
@@ -27,19 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Tensors = std::vector<Tensor>;
 
-struct Input {
-  std::vector<int64_t> shape;
-  int64_t high = 0;  // > 0: integers below it instead of normal numbers
-};
-
-struct Case {
-  std::string name;  // without dtype and direction
-  std::vector<Input> inputs;
-  Tensor (*run)(const Tensors&);
-  const char* python;  // the same, of x[0], x[1], ...
-  const char* kinds = "f32 fwd bwd";
-  bool bandwidth = true;  // whether memory is what limits it
-};
+using Case = OpCase;
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
@@ -231,7 +220,9 @@ int run(const BenchOptions& o) {
   if (!o.peer_python.empty() && o.calls == 0)
     peer = std::make_unique<Peer>(std::vector<std::string>{o.peer_python, VESTA_BENCH_PEERS "/ops_torch.py",
                                                            std::to_string(num_threads())});
-  for (auto& c : cases()) {
+  std::vector<Case> all = cases();
+  all.insert(all.end(), spatial_op_cases.begin(), spatial_op_cases.end());
+  for (auto& c : all) {
     std::string kinds = c.kinds;
     for (auto [dtype, text] : {std::pair(kFloat, "f32"), std::pair(kBFloat16, "bf16")})
       for (bool backward : {false, true})
