@@ -94,7 +94,7 @@ const std::vector<OpCase> spatial_op_cases = {
      "F.avg_pool2d(x[0], 2)"},
     {"adaptive_avg_pool2d_1/16x512x7x7",
      {{{16, 512, 7, 7}}},
-     [](const Tensors& x) { return adaptive_avg_pool2d(x[0], 1); },
+     [](const Tensors& x) { return adaptive_avg_pool2d(x[0], {1, 1}); },
      "F.adaptive_avg_pool2d(x[0], 1)"},
     {"upsample_bilinear2d/8x32x32x32",
      {{{8, 32, 32, 32}}},

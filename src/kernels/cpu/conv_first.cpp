@@ -1,7 +1,9 @@
-// Channels-first convolutions on the GEMM kernels. Per image and group, result[rows, columns] = A[rows, K] * B[K, columns]
-// where A is the weight, K runs over (source channel, tap) and B's rows are the source shifted by a tap. B exists only a
-// block at a time: a task copies the K block's rows for its columns from the padded source (conv_plan.h) straight into
-// the kernels' panels, in whole vectors without a branch, and multiplies all its strips of A with them.
+// Channels-first convolutions on the GEMM kernels. Per group, result[rows, columns] = A[rows, K] * B[K, columns] where A
+// is the weight, K runs over (source channel, tap), the columns are the grid's positions, and B's rows are the source
+// shifted by a tap. B exists only a block at a time: a task copies the K block's rows for its columns straight into the
+// kernels' panels, in whole vectors, and multiplies all its strips of A with them. Usually it copies from the source
+// itself: which pieces of a row lie inside is worked out once a tap, for all channels. Where channels are few or the step
+// is large, it copies from a padded form of the source (conv_plan.h), which costs another pass over memory.
 // The weight's gradient is the product over columns instead: dw[(channel, tap), row] = B[., columns] * dy[columns, row],
 // with B's rows gathered as the A operand.
 #include <algorithm>
@@ -19,7 +21,11 @@ namespace {
 
 constexpr int64_t kSliceBytes = 8 << 20;     // padded images that are worked on at once: they stay in L3
 constexpr int64_t kPackedBytes = 320 << 10;  // one task's packed block: a share of L2
-constexpr int64_t kWantedTasks = 16;
+constexpr int64_t kWantedTasks = 48;         // many more than threads, so that the last ones end together
+constexpr int64_t kWantedSplitTasks = 16;    // where more tasks gather the same rows again
+constexpr int64_t kWantedWeightTasks = 32;
+constexpr int64_t kDirectChannels = 8;       // fewer do not pay for finding the pieces of each tap
+constexpr double kTailWaste = 1.02;          // of an image's columns, up to which images are not run together
 constexpr int64_t kSlack = kConvVectorBytes;  // gathering writes and reads up to this far behind its pieces
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -39,7 +45,7 @@ struct Run {
   const ConvKernels& conv;
   ConvPadded padded;
   int64_t acc, size;  // bytes of an accumulator and of an element
-  bool wide;
+  bool wide, direct;  // direct: gathers from the source itself
 
   Run(Elem t, const ConvPlan& p)
       : type(t),
@@ -49,10 +55,14 @@ struct Run {
         padded(conv_padded(p)),
         acc(static_cast<int64_t>(elem_size(accumulate_type(t)))),
         size(static_cast<int64_t>(elem_size(t))),
-        wide(t == Elem::F64) {}
+        wide(t == Elem::F64),
+        direct(p.step[2] <= 2 && p.channels >= kDirectChannels) {
+    for (const ConvPhase& phase : p.phases) direct &= static_cast<int64_t>(phase.taps.size()) <= gemm.depth;
+  }
   int64_t lanes() const { return kConvVectorBytes / acc; }
-  // Images padded at once.
+  // Images worked on at once.
   int64_t slice() const {
+    if (direct) return std::max<int64_t>(plan.batch, 1);
     return std::clamp<int64_t>(
         kSliceBytes / std::max<int64_t>(1, plan.source_channels() * padded.plane() * acc), 1,
         std::max<int64_t>(plan.batch, 1));
@@ -69,18 +79,92 @@ std::vector<int64_t> row_offsets(const Run& run, const ConvPhase& phase) {
   return offsets;
 }
 
-// The copies that gather columns [from, to) of the grid to consecutive elements from `at` on; `base` is added to sources.
-void append_copies(const Run& run, const ConvPhase& phase, int64_t from, int64_t to, int64_t at, int64_t base,
-                   std::vector<ConvCopy>& copies) {
-  const int64_t width = phase.count[2], height = phase.count[1], lanes = run.lanes();
+// n columns of a block, from `at` on, that lie in one line of an image's grid.
+struct Line {
+  int64_t at, n, image, z, y, x;
+};
+// Appends columns [from, to) of the images' grids, one after the other.
+void append_lines(const ConvPhase& phase, int64_t from, int64_t to, int64_t at, std::vector<Line>& lines) {
+  const int64_t width = phase.count[2], height = phase.count[1], depth = phase.count[0];
+  int64_t x = from % width, line = from / width;
+  int64_t y = line % height, z = line / height % depth, image = line / height / depth;
   while (from < to) {
-    const int64_t x = from % width, line = from / width, n = std::min(width - x, to - from);
-    const int64_t source = base + run.padded.position(run.plan, line / height, line % height) + x;
-    for (int64_t i = 0; i < n; i += lanes) copies.push_back({at + i, source + i});
+    const int64_t n = std::min(width - x, to - from);
+    lines.push_back({at, n, image, z, y, x});
     at += n;
     from += n;
+    x = 0;
+    if (++y < height) continue;
+    y = 0;
+    if (++z < depth) continue;
+    z = 0;
+    ++image;
   }
 }
+
+// The copies that gather lines from the padded images.
+void append_copies(const Run& run, const std::vector<Line>& lines, std::vector<ConvCopy>& copies) {
+  const int64_t lanes = run.lanes(), image = run.plan.source_channels() * run.padded.plane();
+  for (const Line& l : lines) {
+    const int64_t source = l.image * image + run.padded.position(run.plan, l.z, l.y) + l.x;
+    for (int64_t i = 0; i < l.n; i += lanes) copies.push_back({l.at + i, source + i});
+  }
+}
+
+// The pieces that gather lines for one tap from the source itself; `row` elements of a gathered row may be written.
+void find_pieces(const Run& run, const std::vector<Line>& lines, const ConvTap& tap, int64_t row,
+                 std::vector<ConvPiece>& pieces) {
+  const ConvPlan& plan = run.plan;
+  const int64_t lanes = run.lanes(), step = plan.step[2], width = plan.source[2];
+  int64_t zero_until = 0;  // from the last piece's end on
+  const auto add = [&](int64_t to, int64_t from, int64_t n) {
+    pieces.push_back({to, from, static_cast<int>(n), static_cast<int>(std::min(lanes, row - to))});
+    zero_until = to + lanes;
+  };
+  const auto zeros = [&](int64_t from, int64_t to) {
+    for (from = std::max(from, zero_until); from < to; from += lanes) add(from, 0, 0);
+  };
+  pieces.clear();
+  for (const Line& l : lines) {
+    const int64_t z = l.z * plan.step[0] + tap.offset[0], y = l.y * plan.step[1] + tap.offset[1];
+    const int64_t x = l.x * step + tap.offset[2];
+    if (z < 0 || z >= plan.source[0] || y < 0 || y >= plan.source[1]) {
+      zeros(l.at, l.at + l.n);
+      continue;
+    }
+    // Columns whose source column x + i * step lies in [0, width).
+    const int64_t begin = std::min(l.n, x >= 0 ? 0 : (-x + step - 1) / step);
+    const int64_t end = std::clamp<int64_t>(x >= width ? 0 : (width - x + step - 1) / step, begin, l.n);
+    const int64_t source =
+        l.image * plan.source_channels() * plan.source_area() + (z * plan.source[1] + y) * width + x;
+    zeros(l.at, l.at + begin);
+    for (int64_t i = begin; i < end; i += lanes)
+      add(l.at + i, source + i * step, std::min(lanes, end - i));
+    zeros(l.at + end, l.at + l.n);
+  }
+}
+
+// B's rows [k0, k1) for `lines` at out, `row` elements apart; source: the group's channels.
+struct GatherRows {
+  const Run& run;
+  const ConvPhase& phase;
+  std::vector<ConvPiece> pieces;
+
+  void operator()(const std::vector<Line>& lines, int64_t k0, int64_t k1, const char* source, int64_t row,
+                  char* out) {
+    const auto taps = static_cast<int64_t>(phase.taps.size());
+    for (int64_t t = 0; t < taps; ++t) {
+      // Row c * taps + t for the channels c in [first, last).
+      const int64_t first = k0 > t ? ceil_div(k0 - t, taps) : 0, last = k1 > t ? ceil_div(k1 - t, taps) : 0;
+      if (first >= last) continue;
+      find_pieces(run, lines, phase.taps[static_cast<size_t>(t)], row, pieces);
+      run.conv.gather_pieces(run.type, source + first * run.plan.source_area() * run.size,
+                             run.plan.source_area(), last - first, run.plan.step[2], pieces.data(),
+                             static_cast<int64_t>(pieces.size()), taps * row,
+                             out + (first * taps + t - k0) * row * run.acc);
+    }
+  }
+};
 
 // A of every group: rows of K in the accumulation type.
 struct Weights {
@@ -134,17 +218,30 @@ double bias_value(Elem type, const ConvKernels& conv, const void* bias, int64_t 
   return v;
 }
 
-// Stores n accumulators of one result row, columns from j on of the phase's grid, where they belong.
-void scatter_row(const Run& run, const ConvPhase& phase, const char* row, int64_t j, int64_t n, char* plane,
-                 char* narrow) {
+// Stores n accumulators of one result row of a group, columns from j on of the images' grids, where they belong; plane:
+// that row of the first image.
+void scatter_row(const Run& run, const ConvPhase& phase, bool dense, const char* row, int64_t j, int64_t n,
+                 char* plane, char* narrow) {
+  const int64_t image_bytes = run.plan.result_channels() * run.plan.result_area() * run.size;
+  if (dense) {
+    const int64_t area = phase.columns();
+    for (int64_t i = 0; i < n;) {
+      const int64_t at = (j + i) % area, m = std::min(area - at, n - i);
+      run.conv.narrow(run.type, row + i * run.acc, m, plane + (j + i) / area * image_bytes + at * run.size);
+      i += m;
+    }
+    return;
+  }
   run.conv.narrow(run.type, row, n, narrow);
-  const int64_t width = phase.count[2], height = phase.count[1];
+  const int64_t width = phase.count[2], height = phase.count[1], depth = phase.count[0];
   const int64_t* size = run.plan.result;
   for (int64_t i = 0; i < n;) {
     const int64_t x = (j + i) % width, line = (j + i) / width, m = std::min(width - x, n - i);
-    const int64_t z = phase.first[0] + line / height * phase.step[0],
+    const int64_t image = line / height / depth;
+    const int64_t z = phase.first[0] + line / height % depth * phase.step[0],
                   y = phase.first[1] + line % height * phase.step[1];
-    char* to = plane + ((z * size[1] + y) * size[2] + phase.first[2] + x * phase.step[2]) * run.size;
+    char* to = plane + image * image_bytes +
+               ((z * size[1] + y) * size[2] + phase.first[2] + x * phase.step[2]) * run.size;
     const int64_t step = phase.step[2];
     const auto copy = [&]<class T>(T) {
       const T* from = reinterpret_cast<const T*>(narrow) + i;
@@ -160,63 +257,85 @@ void scatter_row(const Run& run, const ConvPhase& phase, const char* row, int64_
   }
 }
 
-// One phase of a call and how it is cut into tasks.
+// One phase of a call and how it is cut into tasks. Columns are an image's, or, where the last panel of each image would
+// be too empty, those of all images of a slice in a row.
 struct PhaseRun {
   const Run& run;
   const ConvPhase& phase;
   Weights weights;
-  std::vector<int64_t> offsets;
-  int64_t k, strips, panels, column_blocks, row_blocks;
-  bool in_place;  // the kernels write the result itself
+  std::vector<int64_t> offsets;  // of the padded form
+  int64_t k, depth, strips, together;  // together: images whose columns are one sequence
+  bool dense, in_place;                // in_place: the kernels write the result itself
 
-  PhaseRun(const Run& r, const ConvPhase& p, const void* w)
-      : run(r), phase(p), weights(r, p, w), offsets(row_offsets(r, p)) {
-    k = static_cast<int64_t>(offsets.size());
-    const int64_t columns = p.columns();
+  PhaseRun(const Run& r, const ConvPhase& p, const void* w, int64_t images) : run(r), phase(p), weights(r, p, w) {
+    const auto taps = static_cast<int64_t>(p.taps.size());
+    k = r.plan.channels * taps;
+    if (!r.direct) offsets = row_offsets(r, p);
+    depth = std::min(r.gemm.depth, k);
+    if (r.direct && taps > 0) depth = std::min(r.gemm.depth / taps, r.plan.channels) * taps;  // whole channels
     strips = ceil_div(r.plan.rows, r.gemm.rows);
-    panels = ceil_div(columns, r.gemm.columns);
-    const int64_t depth = std::clamp<int64_t>(k, 1, r.gemm.depth);
-    const int64_t fit = std::clamp<int64_t>(kPackedBytes / (depth * r.acc) / r.gemm.columns, 1, 32);
-    column_blocks = ceil_div(panels, fit);
-    // More blocks of columns, then of rows, where few tasks would be left.
-    const int64_t outer = r.plan.batch * r.plan.groups;
-    column_blocks = std::min(
-        panels, std::max(column_blocks, std::min(ceil_div(kWantedTasks, outer), ceil_div(panels, 4))));
-    row_blocks = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, outer * column_blocks), 1,
-                                     ceil_div(strips, 4));
-    in_place = r.size == r.acc;
-    for (int d = 0; d < 3; ++d) in_place &= p.step[d] == 1 && p.first[d] == 0;
+    const int64_t area = p.columns();
+    const bool waste = static_cast<double>(ceil_div(area, r.lanes()) * r.lanes()) >
+                       kTailWaste * static_cast<double>(area);
+    together = waste ? images : 1;
+    dense = true;
+    for (int d = 0; d < 3; ++d) dense &= p.step[d] == 1 && p.first[d] == 0;
+    in_place = dense && together == 1 && r.size == r.acc;
   }
-  int64_t tasks(int64_t images) const { return images * run.plan.groups * column_blocks * row_blocks; }
+  // How `images` images are cut, and into how many tasks.
+  struct Cut {
+    int64_t together, panels, column_blocks, row_blocks, tasks;
+  };
+  Cut cut_of(int64_t images) const {
+    Cut c;
+    c.together = std::min(together, images);
+    const int64_t outer = images / c.together * run.plan.groups;
+    c.panels = ceil_div(c.together * phase.columns(), run.gemm.columns);
+    const int64_t fit =
+        std::clamp<int64_t>(kPackedBytes / (std::max<int64_t>(depth, 1) * run.acc) / run.gemm.columns, 1, 32);
+    const int64_t wanted = ceil_div(kWantedTasks, outer), wanted_split = ceil_div(kWantedSplitTasks, outer);
+    // Short of tasks: first blocks of 2 panels (of 4 in small products, whose tasks would cost more than they do), then
+    // blocks of rows, which gather the same columns again.
+    const int64_t least = run.plan.rows * k * run.gemm.columns < (int64_t{1} << 21) ? 4 : 2;
+    c.column_blocks = std::max(ceil_div(c.panels, fit), std::min(wanted, ceil_div(c.panels, least)));
+    c.row_blocks = std::clamp<int64_t>(wanted_split / c.column_blocks, 1, ceil_div(strips, 4));
+    c.tasks = outer * c.column_blocks * c.row_blocks;
+    return c;
+  }
 };
 
-void run_task(const PhaseRun& p, int64_t index, const char* padded, const void* bias, char* result) {
+// source: the slice's images, padded unless run.direct; result: of the slice.
+void run_task(const PhaseRun& p, const PhaseRun::Cut& c, int64_t index, const char* source, const void* bias,
+              char* result) {
   const Run& run = p.run;
   const ConvPlan& plan = run.plan;
   const GemmKernels& gemm = run.gemm;
-  const int64_t row_block = index % p.row_blocks, column_block = index / p.row_blocks % p.column_blocks;
-  const int64_t group = index / p.row_blocks / p.column_blocks % plan.groups;
-  const int64_t image = index / p.row_blocks / p.column_blocks / plan.groups;
+  const int64_t row_block = index % c.row_blocks, column_block = index / c.row_blocks % c.column_blocks;
+  const int64_t group = index / c.row_blocks / c.column_blocks % plan.groups;
+  const int64_t image = index / c.row_blocks / c.column_blocks / plan.groups * c.together;
   const int64_t area = p.phase.columns(), panel = gemm.columns;
-  const int64_t j0 = cut(p.panels, p.column_blocks, column_block) * panel;
-  const int64_t j1 = std::min(area, cut(p.panels, p.column_blocks, column_block + 1) * panel);
-  const int64_t s0 = cut(p.strips, p.row_blocks, row_block), s1 = cut(p.strips, p.row_blocks, row_block + 1);
+  const int64_t j0 = cut(c.panels, c.column_blocks, column_block) * panel;
+  const int64_t j1 = std::min(c.together * area, cut(c.panels, c.column_blocks, column_block + 1) * panel);
+  const int64_t s0 = cut(p.strips, c.row_blocks, row_block), s1 = cut(p.strips, c.row_blocks, row_block + 1);
   const auto strip_start = [&](int64_t s) { return cut(plan.rows, p.strips, s); };
   const int64_t i0 = strip_start(s0), rows = strip_start(s1) - i0, columns = j1 - j0;
-  const int64_t task_panels = ceil_div(columns, panel), depth = std::min(gemm.depth, p.k);
+  const int64_t task_panels = ceil_div(columns, panel), depth = p.depth;
 
-  std::vector<ConvCopy> copies;
-  std::vector<size_t> starts{0};
+  std::vector<std::vector<Line>> lines(static_cast<size_t>(task_panels));
+  std::vector<std::vector<ConvCopy>> copies(static_cast<size_t>(run.direct ? 0 : task_panels));
   for (int64_t q = 0; q < task_panels; ++q) {
-    append_copies(run, p.phase, j0 + q * panel, std::min(j1, j0 + (q + 1) * panel), 0, 0, copies);
-    starts.push_back(copies.size());
+    const auto at = static_cast<size_t>(q);
+    append_lines(p.phase, j0 + q * panel, std::min(j1, j0 + (q + 1) * panel), 0, lines[at]);
+    if (!run.direct) append_copies(run, lines[at], copies[at]);
   }
+  GatherRows gather_rows{run, p.phase, {}};
   const int64_t packed_bytes = ceil_div(task_panels * panel * depth * run.acc + kSlack, 64) * 64;
   const int64_t t_row = columns + 16, t_bytes = p.in_place ? 0 : ceil_div(rows * t_row * run.acc, 64) * 64;
   char* packed = static_cast<char*>(
       gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(packed_bytes + t_bytes + columns * run.size + 64)));
   char* t = packed + packed_bytes;
-  const char* source = padded + (image * plan.groups + group) * plan.channels * run.padded.plane() * run.acc;
+  source += (image * plan.groups + group) * plan.channels *
+            (run.direct ? plan.source_area() * run.size : run.padded.plane() * run.acc);
   char* planes = result + ((image * plan.groups + group) * plan.rows) * plan.result_area() * run.size;
   char* out = p.in_place ? planes + (i0 * area + j0) * run.acc : t;
   const int64_t ldc = p.in_place ? area : t_row;
@@ -226,11 +345,15 @@ void run_task(const PhaseRun& p, int64_t index, const char* padded, const void* 
       std::memset(out + i * ldc * run.acc, 0, static_cast<size_t>(columns * run.acc));
   for (int64_t k0 = 0; k0 < p.k; k0 += depth) {
     const int64_t kb = std::min(depth, p.k - k0);
-    for (int64_t q = 0; q < task_panels; ++q)
-      run.conv.gather(
-          run.wide, source, p.offsets.data() + k0, kb, copies.data() + starts[static_cast<size_t>(q)],
-          static_cast<int64_t>(starts[static_cast<size_t>(q + 1)] - starts[static_cast<size_t>(q)]), panel,
-          packed + q * kb * panel * run.acc);
+    for (int64_t q = 0; q < task_panels; ++q) {
+      char* to = packed + q * kb * panel * run.acc;
+      const auto at = static_cast<size_t>(q);
+      if (run.direct)
+        gather_rows(lines[at], k0, k0 + kb, source, panel, to);
+      else
+        run.conv.gather(run.wide, source, p.offsets.data() + k0, kb, copies[at].data(),
+                        static_cast<int64_t>(copies[at].size()), panel, to);
+    }
     GemmStrip s;
     s.a_row = p.weights.row;
     s.b = packed;
@@ -255,7 +378,7 @@ void run_task(const PhaseRun& p, int64_t index, const char* padded, const void* 
       run.conv.add_value(run.wide, row, columns,
                          bias_value(run.type, run.conv, bias, group * plan.rows + i0 + i));
     if (!p.in_place)
-      scatter_row(run, p.phase, row, j0, columns, planes + (i0 + i) * plan.result_area() * run.size,
+      scatter_row(run, p.phase, p.dense, row, j0, columns, planes + (i0 + i) * plan.result_area() * run.size,
                   t + t_bytes);
   }
 }
@@ -293,19 +416,20 @@ struct WeightRun {
   int64_t rows, columns;  // of dw's transpose: (channel, tap) and result channel of a group
   int64_t strips, row_blocks, splits;
 
-  explicit WeightRun(const Run& r) : run(r), phase(r.plan.phases[0]), offsets(row_offsets(r, phase)) {
-    rows = static_cast<int64_t>(offsets.size());
+  explicit WeightRun(const Run& r) : run(r), phase(r.plan.phases[0]) {
+    if (!r.direct) offsets = row_offsets(r, phase);
+    rows = r.plan.channels * static_cast<int64_t>(phase.taps.size());
     columns = r.plan.rows;
     strips = ceil_div(rows, r.gemm.rows);
     row_blocks = ceil_div(strips, 10);
     const int64_t blocks = ceil_div(std::min(r.slice(), r.plan.batch) * phase.columns(), r.gemm.depth);
-    splits =
-        std::clamp<int64_t>(kWantedTasks / (row_blocks * r.plan.groups), 1, std::max<int64_t>(blocks, 1));
+    splits = std::clamp<int64_t>(ceil_div(kWantedWeightTasks, row_blocks * r.plan.groups), 1,
+                                 std::max<int64_t>(blocks, 1));
   }
   int64_t partial() const { return run.plan.groups * rows * columns; }  // elements of one split
 };
 
-void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& blocks, const char* padded,
+void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& blocks, const char* source,
                  const char* dy, char* partial, bool first) {
   const Run& run = p.run;
   const ConvPlan& plan = run.plan;
@@ -321,18 +445,19 @@ void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& bl
   char* a = static_cast<char*>(
       gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * run.acc)));
   char* b = a + a_bytes;
-  const char* source = padded + group * plan.channels * run.padded.plane() * run.acc;
+  source += group * plan.channels * (run.direct ? plan.source_area() * run.size : run.padded.plane() * run.acc);
   char* out = partial + (split * p.partial() + (group * p.rows + i0) * p.columns) * run.acc;
   std::vector<ConvCopy> copies;
+  std::vector<Line> lines;
+  GatherRows gather_rows{run, p.phase, {}};
   const auto count = static_cast<int64_t>(blocks.size());
   for (int64_t q = cut(count, p.splits, split); q < cut(count, p.splits, split + 1); ++q) {
     const Block& block = blocks[static_cast<size_t>(q)];
     const int64_t kb = block.columns;
-    copies.clear();
+    lines.clear();
     int64_t at = 0;
     for (const Span& span : block.spans) {
-      append_copies(run, p.phase, span.from, span.to, at,
-                    span.image * plan.source_channels() * run.padded.plane(), copies);
+      append_lines(p.phase, span.image * area + span.from, span.image * area + span.to, at, lines);
       const char* image = dy + (span.image * plan.result_channels() + group * plan.rows) * area * run.size;
       for (int64_t j = 0; j < p.columns; j += panel)
         gemm.pack_b(conv_gemm_type(run.type), image + (j * area + span.from) * run.size, 1, area,
@@ -340,8 +465,14 @@ void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& bl
                     b + (j / panel * panel * kb + at * panel) * run.acc);
       at += span.to - span.from;
     }
-    run.conv.gather(run.wide, source, p.offsets.data() + i0, rows, copies.data(),
-                    static_cast<int64_t>(copies.size()), a_row, a);
+    if (run.direct) {
+      gather_rows(lines, i0, i0 + rows, source, a_row, a);
+    } else {
+      copies.clear();
+      append_copies(run, lines, copies);
+      run.conv.gather(run.wide, source, p.offsets.data() + i0, rows, copies.data(),
+                      static_cast<int64_t>(copies.size()), a_row, a);
+    }
     GemmStrip s;
     s.a_row = a_row;
     s.b = b;
@@ -369,25 +500,32 @@ void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& bl
 void conv_first_run(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias,
                     void* result) {
   const Run run(type, plan);
+  const int64_t slice = run.slice(), image = plan.source_channels() * run.padded.plane() * run.acc;
   std::vector<std::unique_ptr<PhaseRun>> phases;
   for (const ConvPhase& phase : plan.phases)
-    if (phase.columns() > 0) phases.push_back(std::make_unique<PhaseRun>(run, phase, w));
-  const int64_t slice = run.slice(), image = plan.source_channels() * run.padded.plane() * run.acc;
-  const ConvScratch padded(static_cast<size_t>(slice * image + 2 * kSlack));
+    if (phase.columns() > 0) phases.push_back(std::make_unique<PhaseRun>(run, phase, w, slice));
+  const ConvScratch padded(static_cast<size_t>(run.direct ? 0 : slice * image + 2 * kSlack));
   for (int64_t n = 0; n < plan.batch; n += slice) {
     const int64_t images = std::min(slice, plan.batch - n);
-    conv_pad(type, plan, run.padded,
-             static_cast<const char*>(source) + n * plan.source_channels() * plan.source_area() * run.size,
-             images * plan.source_channels(), padded.data());
+    const char* from =
+        static_cast<const char*>(source) + n * plan.source_channels() * plan.source_area() * run.size;
+    if (!run.direct) {
+      conv_pad(type, plan, run.padded, from, images * plan.source_channels(), padded.data());
+      from = padded.data();
+    }
     char* to = static_cast<char*>(result) + n * plan.result_channels() * plan.result_area() * run.size;
+    std::vector<PhaseRun::Cut> cuts;
     int64_t tasks = 0;
-    for (const auto& p : phases) tasks += p->tasks(images);
+    for (const auto& p : phases) {
+      cuts.push_back(p->cut_of(images));
+      tasks += cuts.back().tasks;
+    }
     parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t index = begin; index < end; ++index) {
         int64_t rest = index;
         size_t phase = 0;
-        while (rest >= phases[phase]->tasks(images)) rest -= phases[phase++]->tasks(images);
-        run_task(*phases[phase], rest, padded.data(), bias, to);
+        while (rest >= cuts[phase].tasks) rest -= cuts[phase++].tasks;
+        run_task(*phases[phase], cuts[phase], rest, from, bias, to);
       }
     });
   }
@@ -398,18 +536,20 @@ void conv_first_weight(Elem type, const ConvShape& shape, const void* y, const v
   const Run run(type, plan);
   const WeightRun p(run);
   const int64_t slice = run.slice(), image = plan.source_channels() * run.padded.plane() * run.acc;
-  const ConvScratch padded(static_cast<size_t>(slice * image + 2 * kSlack));
+  const ConvScratch padded(static_cast<size_t>(run.direct ? 0 : slice * image + 2 * kSlack));
   const ConvScratch partial(static_cast<size_t>(p.splits * p.partial() * run.acc));
   for (int64_t n = 0; n < plan.batch; n += slice) {
     const int64_t images = std::min(slice, plan.batch - n);
-    conv_pad(type, plan, run.padded,
-             static_cast<const char*>(x) + n * plan.source_channels() * plan.source_area() * run.size,
-             images * plan.source_channels(), padded.data());
+    const char* from = static_cast<const char*>(x) + n * plan.source_channels() * plan.source_area() * run.size;
+    if (!run.direct) {
+      conv_pad(type, plan, run.padded, from, images * plan.source_channels(), padded.data());
+      from = padded.data();
+    }
     const char* dy = static_cast<const char*>(y) + n * plan.result_channels() * plan.result_area() * run.size;
     const std::vector<Block> blocks = blocks_of(images, p.phase.columns(), run.gemm.depth);
     parallel_for(0, p.splits * plan.groups * p.row_blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t index = begin; index < end; ++index)
-        weight_task(p, index, blocks, padded.data(), dy, partial.data(), n == 0);
+        weight_task(p, index, blocks, from, dy, partial.data(), n == 0);
     });
   }
   conv_sum_weight(type, partial.data(), p.splits, plan.groups, p.rows, p.columns, w);
