@@ -39,7 +39,8 @@ struct ResidualImpl : nn::Module {
     register_module("conv2", conv2 = conv3x3(out, out, 1));
     register_module("norm2", norm2 = nn::BatchNorm2d(out));
     if (stride == 1 && in == out) return;
-    register_module("project", project = nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)));
+    register_module("project",
+                    project = nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)));
     register_module("norm3", norm3 = nn::BatchNorm2d(out));
   }
   Tensor forward(const Tensor& x) {
@@ -162,13 +163,13 @@ int main(int argc, char** argv) {
     if (o.wanted("resnet18 16x3x32x32 step"))
       run(o,
           job<ResNet, optim::SGD>("resnet18 16x3x32x32", ResNet(),
-                                  optim::SGDOptions(0.01).momentum(0.9).weight_decay(5e-4), randn({16, 3, 32, 32}),
-                                  randint(0, 10, {16}, TensorOptions(kLong))),
+                                  optim::SGDOptions(0.01).momentum(0.9).weight_decay(5e-4),
+                                  randn({16, 3, 32, 32}), randint(0, 10, {16}, TensorOptions(kLong))),
           peer.get(), peer_name);
     if (o.wanted("lstm 64x32x128 step"))
       run(o,
-          job<LstmNet, optim::Adam>("lstm 64x32x128", LstmNet(), optim::AdamOptions(1e-3), randn({64, 32, 128}),
-                                    randint(0, 10, {32}, TensorOptions(kLong))),
+          job<LstmNet, optim::Adam>("lstm 64x32x128", LstmNet(), optim::AdamOptions(1e-3),
+                                    randn({64, 32, 128}), randint(0, 10, {32}, TensorOptions(kLong))),
           peer.get(), peer_name);
     return 0;
   } catch (const std::exception& error) {

@@ -9,7 +9,8 @@ using Tensors = std::vector<Tensor>;
 
 // As torch.lstm: x[0] the input, x[1] and x[2] the state, x[3..6] the parameters of one layer.
 Tensor one_layer_lstm(const Tensors& x) {
-  return std::get<0>(lstm(x[0], {{x[1], x[2]}}, {{x[3], x[4], x[5], x[6]}}, true, 1, 0.0, true, false, false));
+  return std::get<0>(
+      lstm(x[0], {{x[1], x[2]}}, {{x[3], x[4], x[5], x[6]}}, true, 1, 0.0, true, false, false));
 }
 
 }  // namespace
@@ -52,7 +53,9 @@ const std::vector<OpCase> spatial_op_cases = {
     // Stored channels last; the permutation is a view.
     {"conv2d_channels_last/8x64x56x56",
      {{{8, 56, 56, 64}}, {{64, 64, 3, 3}}, {{64}}},
-     [](const Tensors& x) { return conv2d(x[0].permute({0, 3, 1, 2}), x[1], x[2], 1, 1); },
+     [](const Tensors& x) {
+       return conv2d(x[0].permute({0, 3, 1, 2}), x[1], x[2], 1, 1);
+     },
      "F.conv2d(x[0].permute(0, 3, 1, 2), x[1], x[2], 1, 1)",
      "f32 fwd bwd",
      false},
@@ -94,15 +97,21 @@ const std::vector<OpCase> spatial_op_cases = {
      "F.avg_pool2d(x[0], 2)"},
     {"adaptive_avg_pool2d_1/16x512x7x7",
      {{{16, 512, 7, 7}}},
-     [](const Tensors& x) { return adaptive_avg_pool2d(x[0], {1, 1}); },
+     [](const Tensors& x) {
+       return adaptive_avg_pool2d(x[0], {1, 1});
+     },
      "F.adaptive_avg_pool2d(x[0], 1)"},
     {"upsample_bilinear2d/8x32x32x32",
      {{{8, 32, 32, 32}}},
-     [](const Tensors& x) { return upsample_bilinear2d(x[0], {64, 64}, false); },
+     [](const Tensors& x) {
+       return upsample_bilinear2d(x[0], {64, 64}, false);
+     },
      "F.interpolate(x[0], (64, 64), mode='bilinear')"},
     {"upsample_nearest2d/8x32x32x32",
      {{{8, 32, 32, 32}}},
-     [](const Tensors& x) { return upsample_nearest2d(x[0], {64, 64}); },
+     [](const Tensors& x) {
+       return upsample_nearest2d(x[0], {64, 64});
+     },
      "F.interpolate(x[0], (64, 64), mode='nearest')"},
     {"grid_sample/8x16x32x32",
      {{{8, 16, 32, 32}}, {{8, 32, 32, 2}}},

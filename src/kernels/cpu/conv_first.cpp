@@ -24,8 +24,8 @@ constexpr int64_t kPackedBytes = 320 << 10;  // one task's packed block: a share
 constexpr int64_t kWantedTasks = 48;         // many more than threads, so that the last ones end together
 constexpr int64_t kWantedSplitTasks = 16;    // where more tasks gather the same rows again
 constexpr int64_t kWantedWeightTasks = 32;
-constexpr int64_t kDirectChannels = 8;       // fewer do not pay for finding the pieces of each tap
-constexpr double kTailWaste = 1.02;          // of an image's columns, up to which images are not run together
+constexpr int64_t kDirectChannels = 8;  // fewer do not pay for finding the pieces of each tap
+constexpr double kTailWaste = 1.02;     // of an image's columns, up to which images are not run together
 constexpr int64_t kSlack = kConvVectorBytes;  // gathering writes and reads up to this far behind its pieces
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -138,8 +138,7 @@ void find_pieces(const Run& run, const std::vector<Line>& lines, const ConvTap& 
     const int64_t source =
         l.image * plan.source_channels() * plan.source_area() + (z * plan.source[1] + y) * width + x;
     zeros(l.at, l.at + begin);
-    for (int64_t i = begin; i < end; i += lanes)
-      add(l.at + i, source + i * step, std::min(lanes, end - i));
+    for (int64_t i = begin; i < end; i += lanes) add(l.at + i, source + i * step, std::min(lanes, end - i));
     zeros(l.at + end, l.at + l.n);
   }
 }
@@ -166,47 +165,84 @@ struct GatherRows {
   }
 };
 
-// A of every group: rows of K in the accumulation type.
+// A of every group: rows of K in the accumulation type. The weight itself where it has that form already.
 struct Weights {
-  int64_t row;  // elements from one row to the next
-  ConvScratch data;
-  int64_t group;  // bytes
+  int64_t row, group;  // elements from one row to the next, and from one group to the next
+  std::unique_ptr<ConvScratch> copy;
+  const char* data;
 
-  Weights(const Run& run, const ConvPhase& phase, const void* w)
-      : row(padded_row(run.plan.channels * static_cast<int64_t>(phase.taps.size()), run.acc)),
-        data(static_cast<size_t>(run.plan.groups * run.plan.rows * row * run.acc)),
-        group(run.plan.rows * row * run.acc) {
-    run.wide ? fill<double>(run, phase, w) : fill<float>(run, phase, w);
-  }
-
- private:
-  template <class A>
-  void fill(const Run& run, const ConvPhase& phase, const void* w) {
+  Weights(const Run& run, const ConvPhase& phase, const void* w) {
     const ConvPlan& plan = run.plan;
     const auto taps = static_cast<int64_t>(phase.taps.size());
     bool in_order = true;
     for (int64_t t = 0; t < taps; ++t) in_order &= phase.taps[static_cast<size_t>(t)].index == t;
     const bool whole_rows = in_order && plan.w_channel == taps;
-    const int64_t all = plan.groups * plan.rows;
-    parallel_for(0, all, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, row)),
-                 [&](int64_t begin, int64_t end) {
-                   const int64_t span = std::min(plan.w_channel, plan.w_row);  // the kernel's elements
-                   std::vector<A> channel(static_cast<size_t>(span));
-                   for (int64_t i = begin; i < end; ++i) {
-                     A* to = reinterpret_cast<A*>(data.data()) + i * row;
-                     const int64_t first = i / plan.rows * plan.w_group + i % plan.rows * plan.w_row;
-                     const char* from = static_cast<const char*>(w) + first * run.size;
-                     if (whole_rows) {
-                       run.conv.widen(run.type, from, plan.channels * taps, to);
-                       continue;
-                     }
-                     for (int64_t c = 0; c < plan.channels; ++c, to += taps) {
-                       run.conv.widen(run.type, from + c * plan.w_channel * run.size, span, channel.data());
-                       for (int64_t t = 0; t < taps; ++t)
-                         to[t] = channel[static_cast<size_t>(phase.taps[static_cast<size_t>(t)].index)];
-                     }
-                   }
-                 });
+    // Rows a multiple of 4096 bytes apart would share one set of L1.
+    if (whole_rows && run.size == run.acc && plan.w_row * run.acc % 4096 != 0) {
+      row = plan.w_row;
+      group = plan.w_group;
+      data = static_cast<const char*>(w);
+      return;
+    }
+    row = padded_row(plan.channels * taps, run.acc);
+    group = plan.rows * row;
+    copy = std::make_unique<ConvScratch>(static_cast<size_t>(plan.groups * group * run.acc));
+    data = copy->data();
+    const int64_t all = plan.groups * plan.rows, grain = ceil_div(16384, std::max<int64_t>(1, row));
+    parallel_for(0, ceil_div(all, kRows), ceil_div(grain, kRows), [&](int64_t begin, int64_t end) {
+      begin *= kRows, end = std::min(all, end * kRows);
+      if (run.size != run.acc || whole_rows)
+        run.wide ? widen_rows<double>(run, phase, w, whole_rows, begin, end)
+                 : widen_rows<float>(run, phase, w, whole_rows, begin, end);
+      else
+        run.wide ? copy_rows<double>(run, phase, w, begin, end) : copy_rows<float>(run, phase, w, begin, end);
+    });
+  }
+
+ private:
+  static constexpr int64_t kRows = 16;  // of one block; neighbours in memory for the transposed direction
+
+  static int64_t first_of(const ConvPlan& plan, int64_t i) {
+    return i / plan.rows * plan.w_group + i % plan.rows * plan.w_row;
+  }
+  template <class A>
+  A* row_of(int64_t i) const {
+    return reinterpret_cast<A*>(copy->data()) + i * row;
+  }
+  template <class A>
+  void widen_rows(const Run& run, const ConvPhase& phase, const void* w, bool whole, int64_t begin,
+                  int64_t end) const {
+    const ConvPlan& plan = run.plan;
+    const auto taps = static_cast<int64_t>(phase.taps.size());
+    const int64_t span = std::min(plan.w_channel, plan.w_row);  // the kernel's elements
+    std::vector<A> channel(static_cast<size_t>(span));
+    for (int64_t i = begin; i < end; ++i) {
+      A* to = row_of<A>(i);
+      const char* from = static_cast<const char*>(w) + first_of(plan, i) * run.size;
+      if (whole) {
+        run.conv.widen(run.type, from, plan.channels * taps, to);
+        continue;
+      }
+      for (int64_t c = 0; c < plan.channels; ++c, to += taps) {
+        run.conv.widen(run.type, from + c * plan.w_channel * run.size, span, channel.data());
+        for (int64_t t = 0; t < taps; ++t)
+          to[t] = channel[static_cast<size_t>(phase.taps[static_cast<size_t>(t)].index)];
+      }
+    }
+  }
+  template <class A>
+  void copy_rows(const Run& run, const ConvPhase& phase, const void* w, int64_t begin, int64_t end) const {
+    const ConvPlan& plan = run.plan;
+    std::vector<int64_t> index;
+    for (const ConvTap& tap : phase.taps) index.push_back(tap.index);
+    const auto taps = static_cast<int64_t>(index.size());
+    for (int64_t i0 = begin; i0 < end; i0 += kRows)
+      for (int64_t c = 0; c < plan.channels; ++c)
+        for (int64_t i = i0; i < std::min(end, i0 + kRows); ++i) {
+          A* to = row_of<A>(i) + c * taps;
+          const A* from = static_cast<const A*>(w) + first_of(plan, i) + c * plan.w_channel;
+          for (int64_t t = 0; t < taps; ++t) to[t] = from[index[static_cast<size_t>(t)]];
+        }
   }
 };
 
@@ -263,20 +299,22 @@ struct PhaseRun {
   const Run& run;
   const ConvPhase& phase;
   Weights weights;
-  std::vector<int64_t> offsets;  // of the padded form
+  std::vector<int64_t> offsets;        // of the padded form
   int64_t k, depth, strips, together;  // together: images whose columns are one sequence
   bool dense, in_place;                // in_place: the kernels write the result itself
 
-  PhaseRun(const Run& r, const ConvPhase& p, const void* w, int64_t images) : run(r), phase(p), weights(r, p, w) {
+  PhaseRun(const Run& r, const ConvPhase& p, const void* w, int64_t images)
+      : run(r), phase(p), weights(r, p, w) {
     const auto taps = static_cast<int64_t>(p.taps.size());
     k = r.plan.channels * taps;
     if (!r.direct) offsets = row_offsets(r, p);
     depth = std::min(r.gemm.depth, k);
-    if (r.direct && taps > 0) depth = std::min(r.gemm.depth / taps, r.plan.channels) * taps;  // whole channels
+    if (r.direct && taps > 0)
+      depth = std::min(r.gemm.depth / taps, r.plan.channels) * taps;  // whole channels
     strips = ceil_div(r.plan.rows, r.gemm.rows);
     const int64_t area = p.columns();
-    const bool waste = static_cast<double>(ceil_div(area, r.lanes()) * r.lanes()) >
-                       kTailWaste * static_cast<double>(area);
+    const bool waste =
+        static_cast<double>(ceil_div(area, r.lanes()) * r.lanes()) > kTailWaste * static_cast<double>(area);
     together = waste ? images : 1;
     dense = true;
     for (int d = 0; d < 3; ++d) dense &= p.step[d] == 1 && p.first[d] == 0;
@@ -367,7 +405,7 @@ void run_task(const PhaseRun& p, const PhaseRun::Cut& c, int64_t index, const ch
     for (int64_t strip = s0; strip < s1; ++strip) {
       const int64_t i = strip_start(strip);
       s.m = strip_start(strip + 1) - i;
-      s.a = p.weights.data.data() + group * p.weights.group + (i * p.weights.row + k0) * run.acc;
+      s.a = p.weights.data + (group * p.weights.group + i * p.weights.row + k0) * run.acc;
       s.c = out + (i - i0) * ldc * run.acc;
       gemm.strip_rows(s);
     }
@@ -445,7 +483,8 @@ void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& bl
   char* a = static_cast<char*>(
       gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * run.acc)));
   char* b = a + a_bytes;
-  source += group * plan.channels * (run.direct ? plan.source_area() * run.size : run.padded.plane() * run.acc);
+  source +=
+      group * plan.channels * (run.direct ? plan.source_area() * run.size : run.padded.plane() * run.acc);
   char* out = partial + (split * p.partial() + (group * p.rows + i0) * p.columns) * run.acc;
   std::vector<ConvCopy> copies;
   std::vector<Line> lines;
@@ -540,7 +579,8 @@ void conv_first_weight(Elem type, const ConvShape& shape, const void* y, const v
   const ConvScratch partial(static_cast<size_t>(p.splits * p.partial() * run.acc));
   for (int64_t n = 0; n < plan.batch; n += slice) {
     const int64_t images = std::min(slice, plan.batch - n);
-    const char* from = static_cast<const char*>(x) + n * plan.source_channels() * plan.source_area() * run.size;
+    const char* from =
+        static_cast<const char*>(x) + n * plan.source_channels() * plan.source_area() * run.size;
     if (!run.direct) {
       conv_pad(type, plan, run.padded, from, images * plan.source_channels(), padded.data());
       from = padded.data();

@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t kTileStrips = 8;     // strips of pixels a task works on: A's share of L2
 constexpr int64_t kGroupBytes = 1024;  // of columns of B that stay in L2 while the strips pass
 constexpr int64_t kWantedTasks = 16;
+constexpr int64_t kWantedWeightTasks = 48;  // many more than threads, so that the last ones end together
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t cut(int64_t total, int64_t parts, int64_t index) { return total * index / parts; }
@@ -305,8 +306,9 @@ struct WeightRun {
     pixels = c.plan.batch * phase.columns();
     blocks = ceil_div(pixels, c.gemm.depth);
     row_blocks = ceil_div(static_cast<int64_t>(strips.size()), 12);
-    splits = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, row_blocks * c.plan.groups), 1,
-                                 std::max<int64_t>(blocks, 1));
+    splits =
+        std::clamp<int64_t>(ceil_div(kWantedWeightTasks, std::max<int64_t>(1, row_blocks * c.plan.groups)), 1,
+                            std::max<int64_t>(blocks, 1));
   }
   int64_t rows() const { return call.plan.channels * taps; }
   int64_t partial() const { return call.plan.groups * rows() * call.plan.rows; }
@@ -365,24 +367,30 @@ void weight_task(const WeightRun& p, int64_t index, const char* x, const char* d
   }
 }
 
-// w[group, row, channel, tap] from partial[split, group, (tap, channel), row].
+// w[group, row, channel, tap] from partial[split, group, (tap, channel), row], 16 rows at a time: a cache line each.
 template <class A>
 void store_weight(const WeightRun& p, const A* partial, char* w) {
+  constexpr int64_t kRows = 16;
   const ConvPlan& plan = p.call.plan;
-  const int64_t rows = p.rows(), columns = plan.rows;
-  parallel_for(0, plan.groups * columns, ceil_div(4096, std::max<int64_t>(1, rows)),
+  const int64_t rows = p.rows(), columns = plan.rows, blocks = ceil_div(columns, kRows);
+  parallel_for(0, plan.groups * blocks, ceil_div(4096, std::max<int64_t>(1, rows * kRows)),
                [&](int64_t begin, int64_t end) {
-                 std::vector<A> row(static_cast<size_t>(rows));
+                 std::vector<A> found(static_cast<size_t>(kRows * rows));
                  for (int64_t i = begin; i < end; ++i) {
-                   const A* from = partial + i / columns * rows * columns + i % columns;
-                   for (int64_t c = 0; c < plan.channels; ++c)
-                     for (int64_t t = 0; t < p.taps; ++t) {
-                       A sum = 0;
-                       for (int64_t s = 0; s < p.splits; ++s)
-                         sum += from[s * p.partial() + (t * plan.channels + c) * columns];
-                       row[static_cast<size_t>(c * p.taps + t)] = sum;
+                   const int64_t group = i / blocks, j0 = i % blocks * kRows,
+                                 n = std::min(kRows, columns - j0);
+                   for (int64_t t = 0; t < p.taps; ++t)
+                     for (int64_t c = 0; c < plan.channels; ++c) {
+                       const A* from = partial + (group * rows + t * plan.channels + c) * columns + j0;
+                       A sum[kRows] = {};
+                       for (int64_t s = 0; s < p.splits; ++s, from += p.partial())
+                         for (int64_t j = 0; j < n; ++j) sum[j] += from[j];
+                       for (int64_t j = 0; j < n; ++j)
+                         found[static_cast<size_t>(j * rows + c * p.taps + t)] = sum[j];
                      }
-                   p.call.conv.narrow(p.call.type, row.data(), rows, w + i * rows * p.call.size);
+                   for (int64_t j = 0; j < n; ++j)
+                     p.call.conv.narrow(p.call.type, found.data() + j * rows, rows,
+                                        w + (group * columns + j0 + j) * rows * p.call.size);
                  }
                });
 }

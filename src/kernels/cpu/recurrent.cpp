@@ -22,9 +22,10 @@ VESTA_ISA_TABLE(RnnCellTable, kRnnCellTable, rnn_cell_table)
 
 namespace {
 
-constexpr int64_t kOwnWeightBytes = 512 << 10;  // of packed weight, up to which each task reads all of it: half of L2
-constexpr int64_t kRows = 8;                    // sequences in a task then: a panel's load feeds so many multiplies
-constexpr int64_t kInlineProducts = 1 << 16;    // in a step, below which a task costs more than it saves
+constexpr int64_t kOwnWeightBytes =
+    512 << 10;                // of packed weight, up to which each task reads all of it: half of L2
+constexpr int64_t kRows = 8;  // sequences in a task then: a panel's load feeds so many multiplies
+constexpr int64_t kInlineProducts = 1 << 16;  // in a step, below which a task costs more than it saves
 
 GemmType gemm_type(Elem type) { return type == Elem::F64 ? GemmType::F64 : GemmType::F32; }
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -54,7 +55,8 @@ std::vector<Step> steps_of(const RnnLayer& l) {
 class Packed {
  public:
   // By strides, in elements. `parts` matrices of n columns each, one after the other in memory every `part` elements.
-  Packed(Elem type, const void* b, int64_t row, int64_t col, int64_t k, int64_t n, int64_t parts, int64_t part)
+  Packed(Elem type, const void* b, int64_t row, int64_t col, int64_t k, int64_t n, int64_t parts,
+         int64_t part)
       : kernels_(gemm_kernels(gemm_type(type), cpu_isa())),
         size_(static_cast<int64_t>(elem_size(type))),
         k_(k),
@@ -64,8 +66,9 @@ class Packed {
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
                      const int64_t j = i % panels_ * kernels_.columns;
-                     kernels_.pack_b(gemm_type(type), at(b, (i / panels_ * part + j * col) * size_), row, col, k,
-                                     std::min(kernels_.columns, n - j), at(data_.data(), i * panel_bytes()));
+                     kernels_.pack_b(gemm_type(type), at(b, (i / panels_ * part + j * col) * size_), row, col,
+                                     k, std::min(kernels_.columns, n - j),
+                                     at(data_.data(), i * panel_bytes()));
                    }
                  });
   }
@@ -286,11 +289,9 @@ void rnn_backward(const RnnLayer& l, const RnnBackward& io) {
   }
   const int64_t unit = weight.columns();
   for (auto s = steps.rbegin(); s != steps.rend(); ++s) {
-    parallel_for(0, s->n, ceil_div(2048, h),
-                 [&](int64_t begin, int64_t end) { run_cells(*s, begin, end); });
+    parallel_for(0, s->n, ceil_div(2048, h), [&](int64_t begin, int64_t end) { run_cells(*s, begin, end); });
     parallel_for(0, ceil_div(h, unit), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t u = begin; u < end; ++u)
-        multiply(*s, 0, s->n, u * unit, std::min(h, (u + 1) * unit));
+      for (int64_t u = begin; u < end; ++u) multiply(*s, 0, s->n, u * unit, std::min(h, (u + 1) * unit));
     });
   }
 }

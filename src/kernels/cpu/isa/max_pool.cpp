@@ -91,7 +91,8 @@ using TakeWindows = void (*)(const A*, int64_t, I, A*, int64_t*);
 // The loop for a kernel and a stride, null where there is none.
 template <class A, class I>
 TakeWindows<A, I> windows_of(int64_t kernel, int64_t stride) {
-  if (stride == 2) return kernel == 2 ? take_windows<A, I, 2, 2> : kernel == 3 ? take_windows<A, I, 3, 2> : nullptr;
+  if (stride == 2)
+    return kernel == 2 ? take_windows<A, I, 2, 2> : kernel == 3 ? take_windows<A, I, 3, 2> : nullptr;
   if (stride == 3) return kernel == 3 ? take_windows<A, I, 3, 3> : nullptr;
   if (stride == 4) return kernel == 4 ? take_windows<A, I, 4, 4> : nullptr;
   return nullptr;
@@ -197,7 +198,8 @@ void sequences_typed(const A* x, A* y, int64_t* index, const PoolShape& s, const
   const int64_t kernel = w.kernel[2], stride = w.stride[2], padding = w.padding[2];
   // Outputs [from, to) have whole windows.
   const int64_t from = std::min(out, ceil_div(padding, stride));
-  const int64_t to = std::clamp<int64_t>(in + padding < kernel ? 0 : (in + padding - kernel) / stride + 1, from, out);
+  const int64_t to =
+      std::clamp<int64_t>(in + padding < kernel ? 0 : (in + padding - kernel) / stride + 1, from, out);
   parallel_for(0, rows, std::max<int64_t>(1, kWork / (out * kernel)), [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; ++u) {
       const A* row = x + u * in;
@@ -205,8 +207,8 @@ void sequences_typed(const A* x, A* y, int64_t* index, const PoolShape& s, const
       const auto one = [&](int64_t o) {
         A largest = lowest<A>();
         int64_t where = -1;
-        for (int64_t i = std::max<int64_t>(0, o * stride - padding); i < std::min(in, o * stride - padding + kernel);
-             ++i)
+        for (int64_t i = std::max<int64_t>(0, o * stride - padding);
+             i < std::min(in, o * stride - padding + kernel); ++i)
           if (where < 0 || wins(row[i], largest)) largest = row[i], where = int64_t(at) + i;
         y[u * out + o] = largest;
         index[u * out + o] = where;
