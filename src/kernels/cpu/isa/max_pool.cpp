@@ -70,20 +70,28 @@ void take_channels(const A* src, int64_t n, I at, A* best, I* index) {
   }
 }
 
-// Windows of K elements of one row, whole ones only; row points to the first.
+// Windows of K elements of one row, whole ones only; row points to the first. Element j of all windows is brought side by
+// side first, so that the comparisons run over whole vectors.
 template <class A, class I, int K, int kStride>
 void take_windows(const A* row, int64_t n, I at, A* best, int64_t* index) {
-  for (int64_t o = 0; o < n; ++o) {
-    const A* from = row + o * kStride;
-    A largest = from[0];
-    I which = 0;
+  constexpr int64_t kBlock = 256;
+  A value[kBlock], largest[kBlock];
+  I which[kBlock];
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = std::min(kBlock, n - first);
+    const A* from = row + first * kStride;
+    const I start = I(at + I(first * kStride));
+    for (int64_t o = 0; o < count; ++o) largest[o] = from[o * kStride], which[o] = I(start + I(o * kStride));
     for (int j = 1; j < K; ++j) {
-      const bool take = wins(from[j], largest);
-      largest = take ? from[j] : largest;
-      which = take ? I(j) : which;
+      for (int64_t o = 0; o < count; ++o) value[o] = from[o * kStride + j];
+      for (int64_t o = 0; o < count; ++o) {
+        const bool take = wins(value[o], largest[o]);
+        largest[o] = take ? value[o] : largest[o];
+        which[o] = take ? I(start + I(o * kStride + j)) : which[o];
+      }
     }
-    best[o] = largest;
-    index[o] = int64_t(I(at + I(o * kStride) + which));
+    std::copy(largest, largest + count, best + first);
+    for (int64_t o = 0; o < count; ++o) index[first + o] = int64_t(which[o]);
   }
 }
 template <class A, class I>
