@@ -1,169 +1,25 @@
 // Channels-first convolutions on the GEMM kernels. Per group, result[rows, columns] = A[rows, K] * B[K, columns] where A
 // is the weight, K runs over (source channel, tap), the columns are the grid's positions, and B's rows are the source
 // shifted by a tap. B exists only a block at a time: a task copies the K block's rows for its columns straight into the
-// kernels' panels, in whole vectors, and multiplies all its strips of A with them. Usually it copies from the source
-// itself: which pieces of a row lie inside is worked out once a tap, for all channels. Where channels are few or the step
-// is large, it copies from a padded form of the source (conv_plan.h), which costs another pass over memory.
-// The weight's gradient is the product over columns instead: dw[(channel, tap), row] = B[., columns] * dy[columns, row],
-// with B's rows gathered as the A operand.
+// kernels' panels, in whole vectors (conv_first_gather.h), and multiplies all its strips of A with them. Where channels are
+// few or the step is large, it copies from a padded form of the source, which costs another pass over memory.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv_kernels.h"
-#include "kernels/cpu/conv_plan.h"
-#include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/conv_first_gather.h"
 #include "kernels/cpu/gemm_scratch.h"
 
 namespace vesta::cpu {
 namespace {
 
-constexpr int64_t kSliceBytes = 8 << 20;     // padded images that are worked on at once: they stay in L3
+using namespace conv_first;
+
 constexpr int64_t kPackedBytes = 320 << 10;  // one task's packed block: a share of L2
 constexpr int64_t kWantedTasks = 48;         // many more than threads, so that the last ones end together
 constexpr int64_t kWantedSplitTasks = 16;    // where more tasks gather the same rows again
-constexpr int64_t kWantedWeightTasks = 32;
-constexpr int64_t kDirectChannels = 8;  // fewer do not pay for finding the pieces of each tap
-constexpr double kTailWaste = 1.02;     // of an image's columns, up to which images are not run together
-constexpr int64_t kSlack = kConvVectorBytes;  // gathering writes and reads up to this far behind its pieces
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t cut(int64_t total, int64_t parts, int64_t index) { return total * index / parts; }
-
-// Rows of A an odd number of cache lines apart, so that a strip's rows spread over L1's sets.
-int64_t padded_row(int64_t elements, int64_t acc) {
-  const int64_t line = 64 / acc;
-  return (ceil_div(elements, line) | 1) * line;
-}
-
-// What all tasks of a call share.
-struct Run {
-  Elem type;
-  const ConvPlan& plan;
-  const GemmKernels& gemm;
-  const ConvKernels& conv;
-  ConvPadded padded;
-  int64_t acc, size;  // bytes of an accumulator and of an element
-  bool wide, direct;  // direct: gathers from the source itself
-
-  Run(Elem t, const ConvPlan& p)
-      : type(t),
-        plan(p),
-        gemm(gemm_kernels(t == Elem::F64 ? GemmType::F64 : GemmType::F32, cpu_isa())),
-        conv(conv_kernels(cpu_isa())),
-        padded(conv_padded(p)),
-        acc(static_cast<int64_t>(elem_size(accumulate_type(t)))),
-        size(static_cast<int64_t>(elem_size(t))),
-        wide(t == Elem::F64),
-        direct(p.step[2] <= 2 && p.channels >= kDirectChannels) {
-    for (const ConvPhase& phase : p.phases) direct &= static_cast<int64_t>(phase.taps.size()) <= gemm.depth;
-  }
-  int64_t lanes() const { return kConvVectorBytes / acc; }
-  // Images worked on at once.
-  int64_t slice() const {
-    if (direct) return std::max<int64_t>(plan.batch, 1);
-    return std::clamp<int64_t>(
-        kSliceBytes / std::max<int64_t>(1, plan.source_channels() * padded.plane() * acc), 1,
-        std::max<int64_t>(plan.batch, 1));
-  }
-};
-
-// Offsets of K's rows in the padded image of one group.
-std::vector<int64_t> row_offsets(const Run& run, const ConvPhase& phase) {
-  std::vector<int64_t> offsets;
-  offsets.reserve(static_cast<size_t>(run.plan.channels) * phase.taps.size());
-  for (int64_t c = 0; c < run.plan.channels; ++c)
-    for (const ConvTap& tap : phase.taps)
-      offsets.push_back(c * run.padded.plane() + run.padded.tap(run.plan, tap));
-  return offsets;
-}
-
-// n columns of a block, from `at` on, that lie in one line of an image's grid.
-struct Line {
-  int64_t at, n, image, z, y, x;
-};
-// Appends columns [from, to) of the images' grids, one after the other.
-void append_lines(const ConvPhase& phase, int64_t from, int64_t to, int64_t at, std::vector<Line>& lines) {
-  const int64_t width = phase.count[2], height = phase.count[1], depth = phase.count[0];
-  int64_t x = from % width, line = from / width;
-  int64_t y = line % height, z = line / height % depth, image = line / height / depth;
-  while (from < to) {
-    const int64_t n = std::min(width - x, to - from);
-    lines.push_back({at, n, image, z, y, x});
-    at += n;
-    from += n;
-    x = 0;
-    if (++y < height) continue;
-    y = 0;
-    if (++z < depth) continue;
-    z = 0;
-    ++image;
-  }
-}
-
-// The copies that gather lines from the padded images.
-void append_copies(const Run& run, const std::vector<Line>& lines, std::vector<ConvCopy>& copies) {
-  const int64_t lanes = run.lanes(), image = run.plan.source_channels() * run.padded.plane();
-  for (const Line& l : lines) {
-    const int64_t source = l.image * image + run.padded.position(run.plan, l.z, l.y) + l.x;
-    for (int64_t i = 0; i < l.n; i += lanes) copies.push_back({l.at + i, source + i});
-  }
-}
-
-// The pieces that gather lines for one tap from the source itself; `row` elements of a gathered row may be written.
-void find_pieces(const Run& run, const std::vector<Line>& lines, const ConvTap& tap, int64_t row,
-                 std::vector<ConvPiece>& pieces) {
-  const ConvPlan& plan = run.plan;
-  const int64_t lanes = run.lanes(), step = plan.step[2], width = plan.source[2];
-  int64_t zero_until = 0;  // from the last piece's end on
-  const auto add = [&](int64_t to, int64_t from, int64_t n) {
-    pieces.push_back({to, from, static_cast<int>(n), static_cast<int>(std::min(lanes, row - to))});
-    zero_until = to + lanes;
-  };
-  const auto zeros = [&](int64_t from, int64_t to) {
-    for (from = std::max(from, zero_until); from < to; from += lanes) add(from, 0, 0);
-  };
-  pieces.clear();
-  for (const Line& l : lines) {
-    const int64_t z = l.z * plan.step[0] + tap.offset[0], y = l.y * plan.step[1] + tap.offset[1];
-    const int64_t x = l.x * step + tap.offset[2];
-    if (z < 0 || z >= plan.source[0] || y < 0 || y >= plan.source[1]) {
-      zeros(l.at, l.at + l.n);
-      continue;
-    }
-    // Columns whose source column x + i * step lies in [0, width).
-    const int64_t begin = std::min(l.n, x >= 0 ? 0 : (-x + step - 1) / step);
-    const int64_t end = std::clamp<int64_t>(x >= width ? 0 : (width - x + step - 1) / step, begin, l.n);
-    const int64_t source =
-        l.image * plan.source_channels() * plan.source_area() + (z * plan.source[1] + y) * width + x;
-    zeros(l.at, l.at + begin);
-    for (int64_t i = begin; i < end; i += lanes) add(l.at + i, source + i * step, std::min(lanes, end - i));
-    zeros(l.at + end, l.at + l.n);
-  }
-}
-
-// B's rows [k0, k1) for `lines` at out, `row` elements apart; source: the group's channels.
-struct GatherRows {
-  const Run& run;
-  const ConvPhase& phase;
-  std::vector<ConvPiece> pieces;
-
-  void operator()(const std::vector<Line>& lines, int64_t k0, int64_t k1, const char* source, int64_t row,
-                  char* out) {
-    const auto taps = static_cast<int64_t>(phase.taps.size());
-    for (int64_t t = 0; t < taps; ++t) {
-      // Row c * taps + t for the channels c in [first, last).
-      const int64_t first = k0 > t ? ceil_div(k0 - t, taps) : 0, last = k1 > t ? ceil_div(k1 - t, taps) : 0;
-      if (first >= last) continue;
-      find_pieces(run, lines, phase.taps[static_cast<size_t>(t)], row, pieces);
-      run.conv.gather_pieces(run.type, source + first * run.plan.source_area() * run.size,
-                             run.plan.source_area(), last - first, run.plan.step[2], pieces.data(),
-                             static_cast<int64_t>(pieces.size()), taps * row,
-                             out + (first * taps + t - k0) * row * run.acc);
-    }
-  }
-};
+constexpr double kTailWaste = 1.02;          // of an image's columns, up to which images are not run together
 
 // A of every group: rows of K in the accumulation type. The weight itself where it has that form already.
 struct Weights {
@@ -421,119 +277,6 @@ void run_task(const PhaseRun& p, const PhaseRun::Cut& c, int64_t index, const ch
   }
 }
 
-// ---- gradient of the weight ----
-// Part of the sum over columns: columns [from, to) of an image.
-struct Span {
-  int64_t image, from, to;
-};
-// Consecutive spans, at most `depth` columns in all.
-struct Block {
-  std::vector<Span> spans;
-  int64_t columns = 0;
-};
-std::vector<Block> blocks_of(int64_t images, int64_t area, int64_t depth) {
-  std::vector<Block> blocks;
-  const int64_t pieces = ceil_div(area, depth);
-  for (int64_t n = 0; n < images; ++n)
-    for (int64_t q = 0; q < pieces; ++q) {
-      const Span span{n, cut(area, pieces, q), cut(area, pieces, q + 1)};
-      const int64_t columns = span.to - span.from;
-      if (blocks.empty() || blocks.back().columns + columns > depth) blocks.emplace_back();
-      blocks.back().spans.push_back(span);
-      blocks.back().columns += columns;
-    }
-  return blocks;
-}
-
-// How the rows (channel, tap) of dw and the blocks of columns are cut; the sums of each split are kept apart and added in
-// order at the end.
-struct WeightRun {
-  const Run& run;
-  const ConvPhase& phase;
-  std::vector<int64_t> offsets;
-  int64_t rows, columns;  // of dw's transpose: (channel, tap) and result channel of a group
-  int64_t strips, row_blocks, splits;
-
-  explicit WeightRun(const Run& r) : run(r), phase(r.plan.phases[0]) {
-    if (!r.direct) offsets = row_offsets(r, phase);
-    rows = r.plan.channels * static_cast<int64_t>(phase.taps.size());
-    columns = r.plan.rows;
-    strips = ceil_div(rows, r.gemm.rows);
-    row_blocks = ceil_div(strips, 10);
-    const int64_t blocks = ceil_div(std::min(r.slice(), r.plan.batch) * phase.columns(), r.gemm.depth);
-    splits = std::clamp<int64_t>(ceil_div(kWantedWeightTasks, row_blocks * r.plan.groups), 1,
-                                 std::max<int64_t>(blocks, 1));
-  }
-  int64_t partial() const { return run.plan.groups * rows * columns; }  // elements of one split
-};
-
-void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& blocks, const char* source,
-                 const char* dy, char* partial, bool first) {
-  const Run& run = p.run;
-  const ConvPlan& plan = run.plan;
-  const GemmKernels& gemm = run.gemm;
-  const int64_t row_block = index % p.row_blocks, group = index / p.row_blocks % plan.groups,
-                split = index / p.row_blocks / plan.groups;
-  const int64_t s0 = cut(p.strips, p.row_blocks, row_block), s1 = cut(p.strips, p.row_blocks, row_block + 1);
-  const auto strip_start = [&](int64_t s) { return cut(p.rows, p.strips, s); };
-  const int64_t i0 = strip_start(s0), rows = strip_start(s1) - i0;
-  const int64_t area = p.phase.columns(), panel = gemm.columns, panels = ceil_div(p.columns, panel);
-  const int64_t a_row = padded_row(gemm.depth, run.acc);
-  const int64_t a_bytes = ceil_div((rows * a_row) * run.acc + kSlack, 64) * 64;
-  char* a = static_cast<char*>(
-      gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * run.acc)));
-  char* b = a + a_bytes;
-  source +=
-      group * plan.channels * (run.direct ? plan.source_area() * run.size : run.padded.plane() * run.acc);
-  char* out = partial + (split * p.partial() + (group * p.rows + i0) * p.columns) * run.acc;
-  std::vector<ConvCopy> copies;
-  std::vector<Line> lines;
-  GatherRows gather_rows{run, p.phase, {}};
-  const auto count = static_cast<int64_t>(blocks.size());
-  for (int64_t q = cut(count, p.splits, split); q < cut(count, p.splits, split + 1); ++q) {
-    const Block& block = blocks[static_cast<size_t>(q)];
-    const int64_t kb = block.columns;
-    lines.clear();
-    int64_t at = 0;
-    for (const Span& span : block.spans) {
-      append_lines(p.phase, span.image * area + span.from, span.image * area + span.to, at, lines);
-      const char* image = dy + (span.image * plan.result_channels() + group * plan.rows) * area * run.size;
-      for (int64_t j = 0; j < p.columns; j += panel)
-        gemm.pack_b(conv_gemm_type(run.type), image + (j * area + span.from) * run.size, 1, area,
-                    span.to - span.from, std::min(panel, p.columns - j),
-                    b + (j / panel * panel * kb + at * panel) * run.acc);
-      at += span.to - span.from;
-    }
-    if (run.direct) {
-      gather_rows(lines, i0, i0 + rows, source, a_row, a);
-    } else {
-      copies.clear();
-      append_copies(run, lines, copies);
-      run.conv.gather(run.wide, source, p.offsets.data() + i0, rows, copies.data(),
-                      static_cast<int64_t>(copies.size()), a_row, a);
-    }
-    GemmStrip s;
-    s.a_row = a_row;
-    s.b = b;
-    s.b_panel = panel * kb;
-    s.b_row = panel;
-    s.ldc = p.columns;
-    s.n = p.columns;
-    s.k = kb;
-    s.alpha = 1;
-    s.beta = first ? 0 : 1;
-    first = false;
-    for (int64_t strip = s0; strip < s1; ++strip) {
-      const int64_t i = strip_start(strip);
-      s.m = strip_start(strip + 1) - i;
-      s.a = a + (i - i0) * a_row * run.acc;
-      s.c = out + (i - i0) * p.columns * run.acc;
-      gemm.strip_rows(s);
-    }
-  }
-  if (first) std::memset(out, 0, static_cast<size_t>(rows * p.columns * run.acc));  // a split without blocks
-}
-
 }  // namespace
 
 void conv_first_run(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias,
@@ -568,31 +311,6 @@ void conv_first_run(Elem type, const ConvPlan& plan, const void* source, const v
       }
     });
   }
-}
-
-void conv_first_weight(Elem type, const ConvShape& shape, const void* y, const void* x, void* w) {
-  const ConvPlan plan = conv_plan(shape);
-  const Run run(type, plan);
-  const WeightRun p(run);
-  const int64_t slice = run.slice(), image = plan.source_channels() * run.padded.plane() * run.acc;
-  const ConvScratch padded(static_cast<size_t>(run.direct ? 0 : slice * image + 2 * kSlack));
-  const ConvScratch partial(static_cast<size_t>(p.splits * p.partial() * run.acc));
-  for (int64_t n = 0; n < plan.batch; n += slice) {
-    const int64_t images = std::min(slice, plan.batch - n);
-    const char* from =
-        static_cast<const char*>(x) + n * plan.source_channels() * plan.source_area() * run.size;
-    if (!run.direct) {
-      conv_pad(type, plan, run.padded, from, images * plan.source_channels(), padded.data());
-      from = padded.data();
-    }
-    const char* dy = static_cast<const char*>(y) + n * plan.result_channels() * plan.result_area() * run.size;
-    const std::vector<Block> blocks = blocks_of(images, p.phase.columns(), run.gemm.depth);
-    parallel_for(0, p.splits * plan.groups * p.row_blocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t index = begin; index < end; ++index)
-        weight_task(p, index, blocks, from, dy, partial.data(), n == 0);
-    });
-  }
-  conv_sum_weight(type, partial.data(), p.splits, plan.groups, p.rows, p.columns, w);
 }
 
 }  // namespace vesta::cpu

@@ -146,8 +146,9 @@ struct Gather {
       if (z < 0 || z >= plan.source[0] || y < 0 || y >= plan.source[1])
         places.push_back({0, 1, 0});
       else  // taps whose column lies inside are [-x, width - x)
-        places.push_back({(((pixel.image * plan.source[0] + z) * plan.source[1] + y) * width + x) * all + channel,
-                          -x * channels, (width - x) * channels});
+        places.push_back(
+            {(((pixel.image * plan.source[0] + z) * plan.source[1] + y) * width + x) * all + channel,
+             -x * channels, (width - x) * channels});
     }
   }
   void copy(int64_t from, int64_t to, const char* source, char* out, int64_t row) {

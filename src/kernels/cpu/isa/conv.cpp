@@ -3,6 +3,7 @@
 #include "kernels/cpu/conv_kernels.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/cpu/isa/float_types.h"
@@ -104,6 +105,33 @@ void gather(bool wide, const void* source, const int64_t* offset, int64_t rows, 
                 static_cast<float*>(out));
 }
 
+// load_n and store_n, with AVX2's masked moves for floats: pieces of rows are short, and most of them end within a vector.
+#if VESTA_SIMD_BYTES == 32
+VESTA_INLINE __m256i first_lanes(int n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+template <class S>
+VESTA_INLINE Vec<Acc<S>> load_part(const S* from, int n) {
+#if VESTA_SIMD_BYTES == 32
+  if constexpr (std::is_same_v<S, float>) {
+    Vec<float> v;
+    for (int i = 0; i < 2; ++i) v.p[i] = _mm256_maskload_ps(from + 8 * i, first_lanes(n - 8 * i));
+    return v;
+  }
+#endif
+  return load_n(from, n);
+}
+template <class A>
+VESTA_INLINE void store_part(A* to, Vec<A> v, int n) {
+#if VESTA_SIMD_BYTES == 32
+  if constexpr (std::is_same_v<A, float>) {
+    for (int i = 0; i < 2; ++i) _mm256_maskstore_ps(to + 8 * i, first_lanes(n - 8 * i), v.p[i]);
+    return;
+  }
+#endif
+  store_n(to, v, n);
+}
 // Lanes 0, 2, 4, ... of a followed by b.
 template <class A, int... I>
 VESTA_INLINE Vec<A> even_lanes(Vec<A> a, Vec<A> b, std::integer_sequence<int, I...>) {
@@ -122,12 +150,12 @@ VESTA_INLINE Vec<Acc<S>> load_apart(const S* from, int n) {
   using A = Acc<S>;
   constexpr int L = kLanes<A>;
   if constexpr (kStep == 1) {
-    return n == L ? load(from) : load_n(from, n);
+    return n == L ? load(from) : load_part(from, n);
   } else {
     static_assert(kStep == 2);
     const int span = 2 * n - 1;  // of the source
-    const Vec<A> low = span >= L ? load(from) : load_n(from, span);
-    const Vec<A> high = span > L ? load_n(from + L, span - L) : Vec<A>::zero();
+    const Vec<A> low = span >= L ? load(from) : load_part(from, span);
+    const Vec<A> high = span > L ? load_part(from + L, span - L) : Vec<A>::zero();
     return even_lanes(low, high, std::make_integer_sequence<int, L / Vec<A>::kParts>());
   }
 }
@@ -138,14 +166,14 @@ void gather_piece(const S* from, int64_t channel, int64_t channels, int n, int r
   constexpr int L = kLanes<A>;
   if (n == 0) {
     for (int64_t c = 0; c < channels; ++c, to += row)
-      room >= L ? store(to, Vec<A>::zero()) : store_n(to, Vec<A>::zero(), room);
+      room >= L ? store(to, Vec<A>::zero()) : store_part(to, Vec<A>::zero(), room);
   } else if (n == L) {
     for (int64_t c = 0; c < channels; ++c, from += channel, to += row) store(to, load_apart<kStep>(from, L));
   } else if (room >= L) {
     for (int64_t c = 0; c < channels; ++c, from += channel, to += row) store(to, load_apart<kStep>(from, n));
   } else {
     for (int64_t c = 0; c < channels; ++c, from += channel, to += row)
-      store_n(to, load_apart<kStep>(from, n), room);
+      store_part(to, load_apart<kStep>(from, n), room);
   }
 }
 void gather_pieces(Elem type, const void* source, int64_t channel, int64_t channels, int64_t step,
