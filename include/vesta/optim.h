@@ -54,8 +54,7 @@ class AdamWOptions : public OptimizerOptions {
 class SGD : public Optimizer {
  public:
   SGD(std::vector<OptimizerParamGroup> groups, const SGDOptions& defaults);
-  SGD(std::vector<Tensor> params, const SGDOptions& defaults)
-      : SGD(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, defaults) {}
+  SGD(std::vector<Tensor> params, const SGDOptions& defaults) : SGD(one_group(std::move(params)), defaults) {}
 
  protected:
   bool accepts(const OptimizerOptions& options) const override;
@@ -70,7 +69,7 @@ class Adam : public Optimizer {
  public:
   explicit Adam(std::vector<OptimizerParamGroup> groups, const AdamOptions& defaults = {});
   explicit Adam(std::vector<Tensor> params, const AdamOptions& defaults = {})
-      : Adam(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, defaults) {}
+      : Adam(one_group(std::move(params)), defaults) {}
 
  protected:
   bool accepts(const OptimizerOptions& options) const override;
@@ -84,7 +83,7 @@ class AdamW : public Optimizer {
  public:
   explicit AdamW(std::vector<OptimizerParamGroup> groups, const AdamWOptions& defaults = {});
   explicit AdamW(std::vector<Tensor> params, const AdamWOptions& defaults = {})
-      : AdamW(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, defaults) {}
+      : AdamW(one_group(std::move(params)), defaults) {}
 
  protected:
   bool accepts(const OptimizerOptions& options) const override;

@@ -11,7 +11,7 @@ namespace vesta::optim {
   explicit Name(std::vector<OptimizerParamGroup> groups, const Name##Options& defaults = {})          \
       : OptimizerRule(std::move(groups), defaults) {}                                                 \
   explicit Name(std::vector<Tensor> params, const Name##Options& defaults = {})                       \
-      : Name(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, defaults) {}   \
+      : Name(one_group(std::move(params)), defaults) {}                                               \
   static std::vector<std::string> slot_names();                                                       \
                                                                                                       \
  protected:                                                                                           \

@@ -2,6 +2,7 @@
 // positions (take, put). Boolean masks become positions first: their number depends on the data.
 #include <cstring>
 
+#include "base/checked_math.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "ops/index_kernels.h"
@@ -383,7 +384,7 @@ void index_put_samples(SampleGen& s) {
 
 constexpr OpDef table[] = {
 OP("_index_points(Tensor self, Tensor?[] indices) -> Tensor",
-  .types = any_types, .infer = infer_index, .kernels = {{Cpu, k_index}},
+  .types = storage_types, .infer = infer_index, .kernels = {{Cpu, k_index}},
   .save = {in(1)}, .vjp = vjp_index,
   .shard = {"index"}, .doc = "index without boolean masks: the result's shape follows from the arguments' shapes.",
   .samples = index_samples),
@@ -402,7 +403,7 @@ OP("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
   .shard = {"index"}, .doc = "Elements at broadcast index tensors (int or bool masks; None keeps a dim). Negative indices count from the end.",
   .samples = [](SampleGen& s) { index_samples(s); s(s.t({4, 3}), std::vector<Tensor>{s.mask({4, 3})}); s(s.t({4, 3}), std::vector<Tensor>{Tensor(), s.mask({3})}); }),
 OP("_index_put_points(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-  .types = any_types, .infer = infer_index_put, .kernels = {{Cpu, k_index_put}},
+  .types = storage_types, .infer = infer_index_put, .kernels = {{Cpu, k_index_put}},
   .save = {in(1)}, .vjp = vjp_index_put,
   .shard = {"index-put"}, .doc = "index_put without boolean masks.",
   .samples = index_put_samples),
@@ -445,7 +446,7 @@ OP("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
   .non_differentiable = true, .shard = Shard::replicate(), .doc = "nonzero cut or filled up to `size` rows.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), 5); s(s.t({3, 4}), 20, -1); }),
 OP("masked_select(Tensor self, Tensor mask) -> Tensor",
-  .forms = Out, .types = any_types, .kernels = {{Cpu, k_masked_select}}, .dynamic_out = true,
+  .forms = Out, .types = storage_types, .kernels = {{Cpu, k_masked_select}}, .dynamic_out = true,
   .save = {in(0), in(1)},
   .vjp = [](const Grad& g) { return grads(G(0) { return masked_select_backward(g.dy(), g.in(0), g.in(1)); }); },
   .shard = Shard::replicate(), .doc = "The elements (after broadcasting) where mask is true, as one dim.",
@@ -466,8 +467,7 @@ OP("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
 OP("masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -> Tensor",
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
-      int64_t n = 1;
-      for (int64_t s : a.ints(2)) n *= s;
+      int64_t n = checked_numel({a.ints(2).begin(), a.ints(2).size()}, "masked_scatter_backward: sizes");
       Tensor picked = a.tensor(0).masked_select(a.tensor(1));
       int64_t missing = n - picked.numel();
       if (missing > 0) picked = cat({picked, zeros({missing}, picked.options())});
@@ -475,7 +475,7 @@ OP("masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -> Ten
   .shard = Shard::replicate(), .doc = "Gradient of masked_scatter's source: selected elements, then zeros.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.mask({3, 4}), std::vector<int64_t>{3, 4}); }),
 OP("take(Tensor self, Tensor index) -> Tensor",
-  .forms = Out, .types = any_types, .infer = infer_take, .kernels = {{Cpu, k_take}},
+  .forms = Out, .types = storage_types, .infer = infer_take, .kernels = {{Cpu, k_take}},
   .save = {in(1)},
   .vjp = [](const Grad& g) { return grads(G(0) { return zeros(g.sizes(0), g.dy().options()).put(g.in(1), g.dy(), true); }); },
   .shard = Shard::replicate(), .doc = "Elements at flat positions, in the index's shape.",

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked_math.h"
 #include "base/thread_pool.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
@@ -88,7 +89,8 @@ void infer_triangle(InferCtx& c) {
 void run_triangle(const KernelCtx& k, bool lower) {
   Tensor t = k.tensor(0).contiguous(), &out = k.out();
   if (out.numel() == 0) return;
-  int64_t rows = t.size(-2), cols = t.size(-1), diagonal = k.integer(1), element = int64_t(t.element_size());
+  int64_t rows = t.size(-2), cols = t.size(-1), element = int64_t(t.element_size());
+  int64_t diagonal = std::clamp<int64_t>(k.integer(1), -rows - 1, cols + 1);  // beyond these all rows are alike
   auto* from = static_cast<const char*>(t.data_ptr());
   auto* to = static_cast<char*>(out.data_ptr());
   parallel_for(0, t.numel() / cols, std::max<int64_t>(1, 32768 / cols), [&](int64_t begin, int64_t end) {
@@ -108,6 +110,16 @@ void run_triangle(const KernelCtx& k, bool lower) {
   });
 }
 
+// The inverse of roll. Shifts are taken modulo the size first: the smallest integer has no negative.
+Tensor roll_back(const Tensor& t, IntArrayRef shifts, IntArrayRef dims) {
+  Ints back;
+  for (size_t k = 0; k < shifts.size(); ++k) {
+    int64_t n = std::max<int64_t>(1, dims.empty() ? t.numel() : t.size(dims[k]));
+    back.push_back(-(shifts[k] % n));
+  }
+  return t.roll(back, dims);
+}
+
 // ---- repeat ----
 Results repeat_tensor(const Args& a, const Tensor& t, IntArrayRef repeats) {
   VESTA_CHECK(int64_t(repeats.size()) >= t.dim(), a.name(), ": expected at least ", t.dim(), " repeats, got ", repeats.size());
@@ -120,7 +132,7 @@ Results repeat_tensor(const Args& a, const Tensor& t, IntArrayRef repeats) {
     one &= r == 1;
     split.push_back(1), split.push_back(s);
     wide.push_back(r), wide.push_back(s);
-    sizes.push_back(r * s);
+    sizes.push_back(checked_mul(r, s, "repeat: a size"));
   }
   Tensor r = t.reshape(split).expand(wide);
   return one ? r.clone(MemoryFormat::Contiguous).view(sizes) : r.reshape(sizes);
@@ -174,7 +186,7 @@ Tensor zeros_of(const Grad& g, int i) { return zeros(g.sizes(i), g.dy().options(
 
 constexpr OpDef table[] = {
 OP("flip(Tensor self, int[] dims) -> Tensor",
-  .forms = Out, .types = any_types, .infer = infer_flip, .kernels = {{Cpu, k_flip}},
+  .forms = Out, .types = storage_types, .infer = infer_flip, .kernels = {{Cpu, k_flip}},
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().flip(g.ints(1)); }); },
   .shard = {"shard-exceptdim"}, .doc = "Dims in reverse element order; a copy.", .samples = [](SampleGen& s) { s(s.t({3, 4}), Ints{0}); s(s.t({2, 3, 4}), Ints{0, -1}); s(s.t({}), Ints{}); }),
 OP("fliplr(Tensor self) -> Tensor",
@@ -184,8 +196,8 @@ OP("flipud(Tensor self) -> Tensor",
   .types = any_types, .decompose = [](const Args& a) -> Results { VESTA_CHECK(a.tensor(0).dim() >= 1, "flipud: expected at least 1 dim"); return a.tensor(0).flip({0}); },
   .shard = {"shard-exceptdim"}, .doc = "flip of dim 0.", .samples = [](SampleGen& s) { s(s.t({3, 4})); }),
 OP("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
-  .forms = Out, .types = any_types, .infer = infer_roll, .kernels = {{Cpu, k_roll}},
-  .vjp = [](const Grad& g) { return grads(G(0) { Ints back; for (int64_t s : g.ints(1)) back.push_back(-s); return g.dy().roll(back, g.ints(2)); }); },
+  .forms = Out, .types = storage_types, .infer = infer_roll, .kernels = {{Cpu, k_roll}},
+  .vjp = [](const Grad& g) { return grads(G(0) { return roll_back(g.dy(), g.ints(1), g.ints(2)); }); },
   .shard = {"shard-exceptdim"}, .doc = "Elements shifted along dims and brought in again at the other end; flat without dims.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), Ints{1}, Ints{0}); s(s.t({3, 4}), Ints{-1, 2}, Ints{0, 1}); s(s.t({3, 4}), Ints{5}); }),
 OP("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor",
@@ -365,7 +377,7 @@ OP("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tenso
       return t; },
   .shard = Shard::replicate(), .doc = "Writes a number on the main diagonal.", .samples = [](SampleGen& s) { s(s.t({3, 4}), Scalar(1)); s(s.t({7, 3}), Scalar(1), true); }),
 OP("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
-  .types = any_types,
+  .types = storage_types,
   .infer = [](InferCtx& c) {
       DType from = c.dtype_of(0), to = DType(c.integer(1));
       int64_t a = int64_t(element_size(from)), b = int64_t(element_size(to));
