@@ -49,7 +49,7 @@ constexpr int64_t kPackRows =
     8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
 constexpr int64_t kDirectColumns =
     256;                            // of C, up to which a transposed A is best read in place, however it lies
-constexpr int64_t kAheadRows = 16;  // rows of an unpacked B fetched ahead: some 400 cycles at 14 rows of C
+constexpr int64_t kAheadRows = 32;  // rows of an unpacked B fetched ahead: some 500 cycles at 8 rows of C
 constexpr int64_t kQueues = 64;     // threads that keep their own part of the tiles; more share one
 
 // Part `index` of [0, total) cut into `parts` even pieces.
@@ -104,6 +104,11 @@ void pack_strips(const Product& p, int64_t from, int64_t to, int64_t p0, int64_t
     }
   }
 }
+
+// With few strips a slice would be used hardly more often than it is packed: each panel is finished before the next one
+// is packed in its place, and stays in L1 or L2 all the time.
+constexpr int64_t kFewStrips = 4;
+bool panel_by_panel(const Product& p) { return strips_of(p) <= kFewStrips; }
 
 // How C is cut. Tile t is strips cut(strips, row_tiles, t % row_tiles) of slice t / row_tiles.
 struct Plan {
@@ -198,7 +203,8 @@ void Walker::tile(int64_t index) {
                 to = cut(strips, plan_.row_tiles, row_tile + 1);
   const int64_t blocks = p_.blocks(), unit = kernels.unit_bytes, panel = kernels.columns;
   const int64_t i0 = strip_start(p_, from), rows = strip_start(p_, to) - i0;
-  const int64_t group = std::max(panel, kGroupBytes / p_.acc_bytes / panel * panel);
+  const int64_t group =
+      panel_by_panel(p_) ? panel : std::max(panel, kGroupBytes / p_.acc_bytes / panel * panel);
   // Scratch: A's strips, and accumulators where C cannot hold them (a strip x group, or the tile if K has blocks).
   const int64_t a_bytes =
       plan_.a_direct ? 0 : ceil_div((to - from) * strip_units(p_, p_.units(p_.depth_of(0))) * unit, 64) * 64;
@@ -212,7 +218,7 @@ void Walker::tile(int64_t index) {
   char* t = scratch + a_bytes;
   const bool columns = by_columns(p_);
   const auto run = columns ? kernels.strip_columns : kernels.strip_rows;
-  const bool one_place = !plan_.b_direct && strips == 1;
+  const bool one_place = !plan_.b_direct && panel_by_panel(p_);
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t p0 = block * kernels.depth, depth = p_.depth_of(block), units = p_.units(depth);
     if (!plan_.a_direct) pack_strips(p_, from, to, p0, depth, scratch);
@@ -233,6 +239,7 @@ void Walker::tile(int64_t index) {
         s.next = b + kAheadRows * g.b_row * p_.in_bytes;
         s.next_row = g.b_row * p_.in_bytes;
         s.next_panel = panel * p_.in_bytes;
+        if (panel_by_panel(p_) && strips > 1) s.next = b + panel * p_.in_bytes;
       } else {
         packed =
             packed_ + (one_place ? 0 : p_.units_before(block) * panels_ * panel + (j - j0_) * units) * unit;
@@ -309,9 +316,9 @@ Plan cut_tiles(const Product& p, bool parallel) {
   Plan plan;
   const int64_t panel = kernels.columns, panels = ceil_div(g.n, panel), strips = strips_of(p);
   const int64_t panel_bytes = p.units(g.k) * panel * kernels.unit_bytes;
-  // One strip leaves no panel behind, so nothing need fit.
+  // Panel by panel, nothing need fit.
   const int64_t fewest =
-      strips == 1 ? 1 : ceil_div(panels, std::clamp<int64_t>(kSliceBytes / panel_bytes, 1, panels));
+      panel_by_panel(p) ? 1 : ceil_div(panels, std::clamp<int64_t>(kSliceBytes / panel_bytes, 1, panels));
   const int64_t shortest = ceil_div(strips, kTileStrips);
   plan.slices = fewest;
   plan.row_tiles = shortest;
@@ -385,7 +392,7 @@ void product(const Product& p, bool parallel) {
                      g.m * g.n * g.k <= kSmallProducts;
   Plan plan = cut_tiles(p, parallel && !small);
   plan.a_direct = p.a_direct || (p.a_columns && (g.n <= kDirectColumns || !p.a_collides));
-  plan.b_direct = p.b_plain() && (small || strips_of(p) == 1);
+  plan.b_direct = p.b_plain() && (small || strips_of(p) <= 2);
   run_tiles(p, plan);
 }
 
