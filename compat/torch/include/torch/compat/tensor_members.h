@@ -1,6 +1,6 @@
-// Stands before Vesta's own list of operator methods, inside the body of class Tensor, and adds those members of
-// libtorch's Tensor that Vesta has not got. Only inline functions: the layout of the class is the library's.
-#include_next <vesta/gen/tensor_methods.h>
+// Members of libtorch's Tensor that Vesta has not got. Vesta's generated list of operator methods ends with this file,
+// inside the body of class Tensor, where VESTA_TENSOR_MEMBERS names it (torch/compat/namespaces.h). Only inline
+// functions: the layout of the class is the library's.
 
 bool is_sparse() const { return false; }
 bool is_sparse_csr() const { return false; }
@@ -50,3 +50,29 @@ Tensor std(int dim) const {
   const int64_t d = dim;
   return std(OptionalIntArrayRef(d), true);
 }
+bool is_view() const { return _is_view(); }
+// Throws: there is no CUDA here.
+Tensor cuda() const { return to(TensorOptions(Device(DeviceType::CUDA))); }
+// The memory that views share.
+struct StorageRef {
+  void* pointer;
+  size_t size;
+  void* data() const { return pointer; }
+  size_t nbytes() const { return size; }
+};
+StorageRef storage() const {
+  const Storage* s = get()->storage;
+  return {s ? s->data : get()->data, s ? size_t(s->bytes) : 0};
+}
+// A hook that only looks.
+template <class F>
+requires std::is_void_v<std::invoke_result_t<F&, Tensor>>
+unsigned register_hook(F hook) const {
+  return register_hook(std::function<Tensor(const Tensor&)>([hook](const Tensor& grad) mutable {
+    hook(grad);
+    return Tensor();
+  }));
+}
+// Into the gradients of `inputs` alone.
+void backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
+              const std::vector<Tensor>& inputs) const;
