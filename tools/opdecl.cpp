@@ -21,6 +21,7 @@ enum class Form { Functional, InPlace, Out };
 struct Decl {
   Schema schema;
   Form form;
+  std::set<std::string> exact_bools;  // parameters that take bools only, see find_exact_bools
 };
 struct Family {
   std::string name;
@@ -35,12 +36,17 @@ const std::set<std::string> kHandWritten = {
     "requires_grad_", "retain_grad", "retains_grad", "dim",          "numel",
     "is_same_size_",  "index",       "sym_size",     "sym_numel"};
 
+// Methods whose self is not the first argument.
+const std::set<std::string> kSelfNotFirst = {"where", "polygamma"};
+
 // Functions that dtype.h and tensor.h write by hand.
 const std::set<std::string> kHandWrittenFunctions = {"promote_types", "can_cast", "result_type"};
 
 // Arguments whose default exists in schemas only: as C++ defaults they would make calls like t.var() and t.any()
 // ambiguous. libtorch leaves out the same ones.
-const std::set<std::string> kNoCppDefault = {"any.dims dim",
+const std::set<std::string> kNoCppDefault = {"arange.start_step step",
+                                             "range.step step",
+                                             "any.dims dim",
                                              "all.dims dim",
                                              "var unbiased",
                                              "var.dim unbiased",
@@ -131,9 +137,9 @@ Family read_family(const std::string& path) {
     std::string block = text.substr(at, end - at);
     size_t forms = block.find(".forms");
     std::string list = forms == std::string::npos ? "" : block.substr(forms, block.find(',', forms) - forms);
-    f.decls.push_back({s, Form::Functional});
-    if (list.find("InPlace") != std::string::npos) f.decls.push_back({in_place_form(s), Form::InPlace});
-    if (list.find("Out") != std::string::npos) f.decls.push_back({out_form(s), Form::Out});
+    f.decls.push_back({s, Form::Functional, {}});
+    if (list.find("InPlace") != std::string::npos) f.decls.push_back({in_place_form(s), Form::InPlace, {}});
+    if (list.find("Out") != std::string::npos) f.decls.push_back({out_form(s), Form::Out, {}});
   }
   return f;
 }
@@ -207,16 +213,27 @@ bool is_options_group(const Schema& s, size_t i) {
 struct Signature {
   std::string params, params_with_defaults, values, result, returned,
       pass;  // pass: arguments of a forwarded call
+  // Where a bool must be one: the head of the template, its parameters and the call of the function itself.
+  std::string template_head, template_params, template_pass;
   bool options = false;
 };
 
 Signature signature(const Decl& d, bool method) {
   const Schema& s = d.schema;
   Signature g;
+  const bool exact = !d.exact_bools.empty();
   auto add = [&](const std::string& type, const std::string& name, const std::string& def) {
-    std::string sep = g.params.empty() ? "" : ", ";
-    g.params += sep + type + " " + name;
-    g.params_with_defaults += sep + type + " " + name + (def.empty() ? "" : " = " + def);
+    std::string sep = g.params.empty() ? "" : ", ", init = def.empty() ? "" : " = " + def;
+    bool checked = d.exact_bools.count(name) > 0;
+    g.params += sep + (checked ? "BoolArg" : type) + " " + name;
+    // All arguments come from the template, which has the defaults.
+    g.params_with_defaults += sep + (checked ? "BoolArg" : type) + " " + name + (exact ? "" : init);
+    std::string own = "Is_" + name;
+    if (checked)
+      g.template_head += (g.template_head.empty() ? "" : ", ") +
+                         ("class " + own + " = bool, std::enable_if_t<std::is_same_v<" + own + ", bool>, int> = 0");
+    g.template_params += sep + (checked ? own : type) + " " + name + init;
+    g.template_pass += sep + (checked ? "BoolArg(" + name + ")" : name);
   };
   auto pass = [&](const std::string& name) { g.pass += (g.pass.empty() ? "" : ", ") + name; };
   std::vector<std::string> outs;
@@ -243,7 +260,7 @@ Signature signature(const Decl& d, bool method) {
       i += 3;
     } else {
       // libtorch takes self of an in-place function by reference; a handle is enough.
-      if (method && i == 0) {
+      if (method && a.name == "self") {
         g.values += sep + "*this";
         pass("*this");
         continue;
@@ -253,7 +270,8 @@ Signature signature(const Decl& d, bool method) {
       pass(a.name);
       g.values += sep + (g.options && a.type == ArgType::MemoryFormat
                              ? "memory_format ? memory_format : options.memory_format_opt()"
-                             : a.name);
+                         : d.exact_bools.count(a.name) ? "bool(" + a.name + ")"
+                                                       : a.name);
     }
   }
   size_t n = s.results.size();
@@ -334,9 +352,42 @@ std::string function_name(const Decl& d) {
 
 bool is_method(const Decl& d) {
   auto& s = d.schema;
-  return d.form != Form::Out && !s.args.empty() && s.args[0].name == "self" &&
-         s.args[0].type == ArgType::Tensor && !s.args[0].list && !s.args[0].optional &&
-         !kHandWritten.count(s.name);
+  if (d.form == Form::Out || kHandWritten.count(s.name)) return false;
+  const size_t count = kSelfNotFirst.count(s.name) ? s.args.size() : std::min<size_t>(1, s.args.size());
+  for (size_t i = 0; i < count; ++i) {
+    auto& a = s.args[i];
+    if (a.name == "self" && a.type == ArgType::Tensor && !a.list && !a.optional) return true;
+  }
+  return false;
+}
+
+// An integer converts to bool by a standard conversion, to a dim list or a Scalar by a class's: in overload resolution the
+// bool would win. Finds the bools that stand where an overload of the same function has such a parameter.
+void find_exact_bools(std::vector<Family>& families) {
+  std::map<std::string, std::vector<Decl*>> overloads;
+  for (auto& f : families)
+    for (auto& d : f.decls) overloads[function_name(d)].push_back(&d);
+  auto is_bool = [](const SchemaArg& a) { return a.type == ArgType::Bool && !a.list && !a.optional; };
+  auto takes_integers = [](const SchemaArg& a) { return a.type == ArgType::Int || a.type == ArgType::Scalar; };
+  auto same_type = [](const SchemaArg& a, const SchemaArg& b) { return a.type == b.type && a.list == b.list; };
+  for (auto& [name, group] : overloads)
+    for (Decl* d : group)
+      for (Decl* other : group) {
+        auto &mine = d->schema.args, &theirs = other->schema.args;
+        size_t i = 0;
+        while (i < mine.size() && i < theirs.size() && same_type(mine[i], theirs[i])) ++i;
+        if (i < mine.size() && i < theirs.size() && is_bool(mine[i]) && takes_integers(theirs[i]))
+          d->exact_bools.insert(mine[i].name);
+      }
+}
+
+// The declarations of one function or method; `tail`: const.
+std::string declaration(const Signature& g, const std::string& name, const std::string& tail) {
+  std::string text = g.result + " " + name + "(" + g.params_with_defaults + ")" + tail + ";\n";
+  if (!g.template_head.empty())
+    text += "template <" + g.template_head + ">\n" + (tail.empty() ? "inline " : "") + g.result + " " + name + "(" +
+            g.template_params + ")" + tail + " {\n  return " + name + "(" + g.template_pass + ");\n}\n";
+  return text;
 }
 
 std::string body(const Decl& d, const Signature& g) {
@@ -365,6 +416,7 @@ int run(int argc, char** argv) {
     if (!f.name.empty()) families.push_back(std::move(f));
   }
   std::sort(families.begin(), families.end(), [](auto& a, auto& b) { return a.name < b.name; });
+  find_exact_bools(families);
 
   const std::string header = "// Generated by tools/opdecl from the op blocks. Do not edit.\n";
   std::ostringstream ids, names, functions, methods, list;
@@ -383,17 +435,19 @@ int run(int argc, char** argv) {
       Signature g = signature(d, false);
       std::string name = function_name(d);
       if (kHandWrittenFunctions.count(name)) continue;
-      functions << g.result << " " << name << "(" << g.params_with_defaults << ");\n";
+      functions << declaration(g, name, "");
       bodies << g.result << " " << name << "(" << g.params << ") " << body(d, g) << "\n";
       for (std::string prefix : {"linalg_", "special_", "fft_"})
         if (name.rfind(prefix, 0) == 0) {
+          bool exact = !g.template_head.empty();
           modules[prefix.substr(0, prefix.size() - 1)]
-              << "inline " << g.result << " " << name.substr(prefix.size()) << "(" << g.params_with_defaults
+              << (exact ? "template <" + g.template_head + ">\n" : "") << "inline " << g.result << " "
+              << name.substr(prefix.size()) << "(" << (exact ? g.template_params : g.params_with_defaults)
               << ") { return ::vesta::" << name << "(" << g.pass << "); }\n";
         }
       if (is_method(d)) {
         Signature m = signature(d, true);
-        methods << m.result << " " << d.schema.name << "(" << m.params_with_defaults << ") const;\n";
+        methods << declaration(m, d.schema.name, " const");
         bodies << m.result << " Tensor::" << d.schema.name << "(" << m.params << ") const " << body(d, m)
                << "\n";
       }

@@ -11,47 +11,29 @@ namespace {
 
 using Complex = std::complex<double>;
 
+template <class T>
+Complex number(T v) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return double(v);
+  else if constexpr (std::is_convertible_v<T, float>)
+    return double(float(v));
+  else
+    return Complex(static_cast<std::complex<float>>(v));
+}
+Complex number(Complex v) { return v; }
+Complex number(Float4_e2m1fn_x2 v) { return double(v.bits); }  // the pair of codes
+
 // The element at a byte address, lazy conjugation and negation applied.
 Complex read(const Tensor& t, const char* p) {
   Complex v;
   switch (t.dtype()) {
-    case DType::Bool:
-      v = double(*reinterpret_cast<const uint8_t*>(p));
-      break;
-    case DType::UInt8:
-      v = double(*reinterpret_cast<const uint8_t*>(p));
-      break;
-    case DType::Int8:
-      v = double(*reinterpret_cast<const int8_t*>(p));
-      break;
-    case DType::Int16:
-      v = double(*reinterpret_cast<const int16_t*>(p));
-      break;
-    case DType::Int32:
-      v = double(*reinterpret_cast<const int32_t*>(p));
-      break;
-    case DType::Int64:
-      v = double(*reinterpret_cast<const int64_t*>(p));
-      break;
-    case DType::Float16:
-      v = double(float(*reinterpret_cast<const Half*>(p)));
-      break;
-    case DType::BFloat16:
-      v = double(float(*reinterpret_cast<const BFloat16*>(p)));
-      break;
-    case DType::Float32:
-      v = double(*reinterpret_cast<const float*>(p));
-      break;
-    case DType::Float64:
-      v = *reinterpret_cast<const double*>(p);
-      break;
-    case DType::Complex64:
-      v = Complex(*reinterpret_cast<const std::complex<float>*>(p));
-      break;
-    case DType::Complex128:
-      v = *reinterpret_cast<const Complex*>(p);
-      break;
-    default:
+#define VESTA_ROW(name, type, text, torch_name, kind) \
+  case DType::name:                                   \
+    v = number(*reinterpret_cast<const type*>(p));    \
+    break;
+    VESTA_ALL_DTYPES(VESTA_ROW)
+#undef VESTA_ROW
+    case DType::Undefined:
       break;
   }
   if (t.is_conj()) v = std::conj(v);

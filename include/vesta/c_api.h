@@ -36,7 +36,17 @@ enum { /* element types, the values of vesta::DType */
        VESTA_FLOAT32 = 8,
        VESTA_FLOAT64 = 9,
        VESTA_COMPLEX64 = 10,
-       VESTA_COMPLEX128 = 11
+       VESTA_COMPLEX128 = 11,
+       VESTA_UINT16 = 12,
+       VESTA_UINT32 = 13,
+       VESTA_UINT64 = 14,
+       VESTA_FLOAT8_E4M3FN = 15,
+       VESTA_FLOAT8_E5M2 = 16,
+       VESTA_FLOAT8_E4M3FNUZ = 17,
+       VESTA_FLOAT8_E5M2FNUZ = 18,
+       VESTA_FLOAT8_E8M0FNU = 19,
+       VESTA_FLOAT4_E2M1FN_X2 = 20,
+       VESTA_COMPLEX32 = 21
 };
 
 enum { /* kinds of a VestaValue, the values of vesta::ValueKind */

@@ -219,6 +219,9 @@ constexpr uint32_t kIntMask = bit(kUInt8) | bit(kInt8) | bit(kInt16) | bit(kInt3
 constexpr uint32_t kFloatMask = bit(kFloat16) | bit(kBFloat16) | bit(kFloat32) | bit(kFloat64);
 constexpr uint32_t kComplexMask = bit(kComplex64) | bit(kComplex128);
 constexpr uint32_t kAnyMask = kBoolMask | kIntMask | kFloatMask | kComplexMask;
+#define VESTA_ROW(name, ...) | bit(DType::name)
+constexpr uint32_t kStorageMask = 0 VESTA_STORAGE_DTYPES(VESTA_ROW);
+#undef VESTA_ROW
 }  // namespace types
 // Floating results: integers promote to the default dtype. `float_types` are real, `field_types` take complex too.
 inline constexpr TypeRule float_types{types::kFloatMask | types::kIntMask | types::kBoolMask, Promote::Float};
@@ -237,6 +240,8 @@ inline constexpr TypeRule same_number{types::kIntMask | types::kFloatMask | type
                                       Promote::Same};
 inline constexpr TypeRule same_any{types::kAnyMask, Promote::Same};
 inline constexpr TypeRule any_types{types::kAnyMask, Promote::None};
+// For kernels that only make, move or cast whole elements: the dtypes that only store too. Other kernels never see those.
+inline constexpr TypeRule storage_types{types::kAnyMask | types::kStorageMask, Promote::None};
 
 // What backward needs: in(i) argument i, out(j) output j; .if_needs(k): only if argument k needs a gradient.
 struct SaveItem {

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "vesta/array_ref.h"
+#include "vesta/bool_arg.h"
 #include "vesta/random.h"
+#include "vesta/storage_ref.h"
 #include "vesta/tensor_impl.h"
 #include "vesta/tensor_options.h"
 #include "vesta/value.h"
@@ -28,6 +30,8 @@ class TensorAccessor {
  public:
   TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides)
       : data_(data), sizes_(sizes), strides_(strides) {}
+  IntArrayRef sizes() const { return {sizes_, size_t(N)}; }
+  IntArrayRef strides() const { return {strides_, size_t(N)}; }
   auto operator[](int64_t i) const -> std::conditional_t<N == 1, T&, TensorAccessor<T, N - 1>> {
     if constexpr (N == 1)
       return data_[i * strides_[0]];
@@ -95,6 +99,9 @@ class Tensor {
   explicit operator bool() const { return defined(); }
   bool is_same(const Tensor& o) const { return impl_ == o.impl_; }
   void reset() { Tensor().swap(*this); }
+  TensorImpl* unsafeReleaseTensorImpl() { return release_impl(); }
+  // How many handles and other owners (graphs, views) this tensor has; 0 where undefined.
+  size_t use_count() const { return impl_ ? impl_->refs.load(std::memory_order_relaxed) : 0; }
 
   // Shape and type.
   int64_t dim() const { return get()->ndim; }
@@ -110,6 +117,7 @@ class Tensor {
   DType scalar_type() const { return dtype(); }
   Device device() const { return Device::unpack(get()->device); }
   Layout layout() const { return Layout::Strided; }
+  int64_t get_device() const { return is_cpu() ? -1 : device().index(); }
   TensorOptions options() const { return TensorOptions().dtype(dtype()).device(device()); }
   size_t element_size() const { return vesta::element_size(dtype()); }
   size_t itemsize() const { return element_size(); }
@@ -125,9 +133,32 @@ class Tensor {
   bool is_conj() const { return get()->bits & TensorImpl::kConj; }
   bool is_neg() const { return get()->bits & TensorImpl::kNeg; }
   bool is_inference() const { return get()->bits & TensorImpl::kInference; }
+  bool is_view() const { return _is_view(); }
+  // Kinds of tensors that Vesta has not got.
+  bool is_sparse() const { return false; }
+  bool is_sparse_csr() const { return false; }
+  bool is_quantized() const { return false; }
+  bool is_mkldnn() const { return false; }
+  bool is_nested() const { return false; }
+  bool is_mps() const { return false; }
+  bool is_xpu() const { return false; }
+  bool is_xla() const { return false; }
+  bool is_hip() const { return false; }
+  bool is_vulkan() const { return false; }
+  bool is_metal() const { return false; }
+  bool is_distributed() const { return false; }
+  bool has_names() const { return false; }
+  bool _is_zerotensor() const { return false; }
+  // The format that the strides follow: channels last for 4 and 5 dims in that order, otherwise contiguous.
+  MemoryFormat suggest_memory_format() const;
 
   // Data.
+  bool has_storage() const { return get()->storage != nullptr; }
+  // The memory under the elements, shared by views; empty for meta and traced tensors.
+  StorageRef storage() const { return StorageRef(get()->storage); }
+  bool is_alias_of(const Tensor& o) const { return has_storage() && get()->storage == o.get()->storage; }
   void* data_ptr() const;  // NotImplementedError where the tensor has no data (meta, traced)
+  void* mutable_data_ptr() const { return data_ptr(); }
   const void* const_data_ptr() const { return data_ptr(); }
   template <class T>
   T* data_ptr() const {
@@ -138,17 +169,33 @@ class Tensor {
   const T* const_data_ptr() const {
     return data_ptr<T>();
   }
+  template <class T>
+  T* mutable_data_ptr() const {
+    return data_ptr<T>();
+  }
   template <class T, int N>
   TensorAccessor<T, N> accessor() const& {
     detail::check_accessor(get(), N);
     return {data_ptr<T>(), get()->sizes_data(), get()->strides_data()};
   }
+  // The same: CPU code needs no index type of its own.
+  template <class T, int N>
+  TensorAccessor<T, N> packed_accessor32() const& {
+    return accessor<T, N>();
+  }
+  template <class T, int N>
+  TensorAccessor<T, N> packed_accessor64() const& {
+    return accessor<T, N>();
+  }
   template <class T, int N>
   TensorAccessor<T, N> accessor() && = delete;  // it would point into a tensor that is gone
-  // The only element as a number; ValueError unless numel() == 1.
+  // The only element as a number; ValueError unless numel() == 1, or for a uint64 from 2^63 on, which no Scalar holds:
+  // item<uint64_t>() reads it.
   Scalar item() const;
   template <class T>
   T item() const {
+    if constexpr (std::is_same_v<T, uint64_t>)
+      if (dtype() == DType::UInt64) return uint64_t(view(DType::Int64).item().toLong());
     return item().to<T>();
   }
   std::string toString() const;  // "CPUFloatType"
@@ -193,6 +240,11 @@ class Tensor {
   Tensor to(Device device, DType dtype, bool non_blocking = false, bool copy = false) const;
   Tensor to(const Tensor& like) const { return to(like.dtype()); }
   Tensor cpu() const { return *this; }
+  Tensor meta() const;                                                            // sizes and strides without elements
+  Tensor chalf() const { return to(DType::ComplexHalf); }
+  Tensor cuda() const { return to(Device(DeviceType::CUDA), dtype()); }  // NotImplementedError in this build
+  Tensor to_dense() const { return *this; }
+  Tensor expect_contiguous() const { return is_contiguous() ? *this : contiguous(); }
   Tensor toType(DType t) const { return to(t); }
 
   // Indexing: integers, Slice, None, Ellipsis, bool, tensors, as in Python. See vesta/indexing.h.

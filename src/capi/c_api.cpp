@@ -21,7 +21,8 @@ namespace {
 static_assert(sizeof(VestaValue) == sizeof(Value) &&
               offsetof(VestaValue, length) == offsetof(Value, length) &&
               offsetof(VestaValue, u) == offsetof(Value, i));
-static_assert(VESTA_FLOAT32 == int(DType::Float32) && VESTA_COMPLEX128 == int(DType::Complex128));
+static_assert(VESTA_FLOAT32 == int(DType::Float32) && VESTA_COMPLEX128 == int(DType::Complex128) &&
+              VESTA_UINT16 == int(DType::UInt16) && VESTA_COMPLEX32 == int(DType::ComplexHalf));
 static_assert(VESTA_VALUE_TENSOR_LIST == int(ValueKind::TensorList) &&
               VESTA_VALUE_GENERATOR == int(ValueKind::Generator));
 

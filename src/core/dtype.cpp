@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <string_view>
 
 #include "vesta/device.h"
@@ -11,12 +12,12 @@
 
 namespace vesta {
 namespace {
-constexpr const char* kNames[] = {"bool",      "uint8",      "int8",     "int16",   "int32",
-                                  "int64",     "float16",    "bfloat16", "float32", "float64",
-                                  "complex64", "complex128", "undefined"};
-constexpr const char* kTorchNames[] = {"Bool",         "Byte",          "Char",     "Short", "Int",
-                                       "Long",         "Half",          "BFloat16", "Float", "Double",
-                                       "ComplexFloat", "ComplexDouble", "Undefined"};
+#define VESTA_ROW(name, type, text, torch_name, kind) text,
+constexpr const char* kNames[] = {VESTA_ALL_DTYPES(VESTA_ROW) "undefined"};
+#undef VESTA_ROW
+#define VESTA_ROW(name, type, text, torch_name, kind) torch_name,
+constexpr const char* kTorchNames[] = {VESTA_ALL_DTYPES(VESTA_ROW) "Undefined"};
+#undef VESTA_ROW
 // A process-wide setting, as in libtorch.
 std::atomic<DType> default_dtype{DType::Float32};
 }  // namespace
@@ -31,7 +32,7 @@ DType parse_dtype(const char* name, size_t length) {
 }
 DType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
 void set_default_dtype(DType t) {
-  VESTA_CHECK_AS(TypeError, is_floating_point(t), "set_default_dtype: expected a floating type, got ",
+  VESTA_CHECK_AS(TypeError, is_floating_point(t) && !is_storage_only(t), "set_default_dtype: expected a floating type, got ",
                  dtype_name(t));
   default_dtype.store(t, std::memory_order_relaxed);
 }
@@ -97,6 +98,31 @@ int64_t Scalar::toLong() const {
   VESTA_CHECK(im_ == 0, "Scalar: cannot convert ", str(), " to an integer without loss");
   VESTA_CHECK(re_ >= -0x1p63 && re_ < 0x1p63, "Scalar: ", str(), " does not fit into int64");
   return int64_t(re_);
+}
+int64_t Scalar::checked_integer(int64_t lowest, int64_t highest, const char* type) const {
+  int64_t v = toLong();
+  VESTA_CHECK(v >= lowest && v <= highest, "Scalar: ", str(), " does not fit into ", type);
+  return v;
+}
+uint64_t Scalar::toUInt64() const {
+  if (kind_ <= ScalarKind::Int) return uint64_t(i_);
+  double v = toDouble();
+  VESTA_CHECK(v > -0x1p64 && v < 0x1p64, "Scalar: ", str(), " does not fit into uint64");
+  return v < 0 ? 0 - uint64_t(-v) : uint64_t(v);
+}
+float Scalar::toFloat() const {
+  double v = toDouble();
+  // A finite number that would become infinite; the largest float stands for all that round to it.
+  VESTA_CHECK(!std::isfinite(v) || std::fabs(v) <= double(std::numeric_limits<float>::max()), "Scalar: ", str(),
+              " does not fit into float32");
+  return float(v);
+}
+void Scalar::throw_too_large(uint64_t v) {
+  throw ValueError(detail::message("Scalar: expected an integer below 2^63, got ", v));
+}
+Scalar Scalar::log() const {
+  if (kind_ == ScalarKind::Complex) return Scalar(std::log(std::complex<double>(re_, im_)));
+  return Scalar(std::log(toDouble()));
 }
 Scalar Scalar::operator-() const {
   switch (kind_) {

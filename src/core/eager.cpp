@@ -66,13 +66,25 @@ void resolve_lazy_bits(const Op& op, const Value*& args, Replaced& r) {
   }
 }
 
-void check_dtype(const Op& op, DType t) {
-  VESTA_CHECK_AS(TypeError, op.def->types.accepts(t), op.name, ": does not take ", dtype_name(t), " tensors");
+// Kernels look at the dtypes of such a block themselves, but know only those that take part in arithmetic.
+void refuse_storage_types(const Op& op, const Value* args) {
+  auto check = [&](const TensorImpl* t) {
+    if (is_storage_only(t->dtype)) [[unlikely]]
+      check_dtype(op, t->dtype);
+  };
+  for (int k = 0; k < op.num_tensor_args; ++k) {
+    const Value& v = args[op.tensor_args[k]];
+    if (v.kind == ValueKind::Tensor)
+      check(v.tensor);
+    else if (v.kind == ValueKind::TensorList)
+      for (auto& t : v.tensors())
+        if (t.defined()) check(t.impl());
+  }
 }
 
 void apply_type_rule(const Op& op, const Value*& args, Replaced& r) {
   auto rule = op.def->types.promote;
-  if (rule == Promote::None) return;
+  if (rule == Promote::None) return refuse_storage_types(op, args);
   if (rule == Promote::Same) {
     DType first = DType::Undefined;
     for (int k = 0; k < op.num_tensor_args; ++k) {
@@ -168,7 +180,11 @@ void run_functional_kernel(const Op& op, const Value* args, std::vector<Tensor>&
   }
   std::vector<OutMeta> metas, list;
   infer_outputs(op, args, metas, list);
-  for (auto& m : op.list_result >= 0 ? list : metas) results.push_back(allocate(m));
+  for (auto& m : op.list_result >= 0 ? list : metas) {
+    if (m.defined && is_storage_only(m.dtype)) [[unlikely]]
+      check_dtype(op, m.dtype);
+    results.push_back(allocate(m));
+  }
   void* workspace = nullptr;
   int64_t bytes = op.def->workspace ? op.def->workspace(Args(op, args)) : 0;
   if (bytes > 0) workspace = cpu::allocate(size_t(bytes));

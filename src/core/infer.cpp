@@ -155,9 +155,7 @@ void infer_pointwise(InferCtx& c, const Op& op, const Value* args) {
       result = DType::Bool;
       break;
     case ResultType::Real:
-      result = common == DType::Complex64    ? DType::Float32
-               : common == DType::Complex128 ? DType::Float64
-                                             : common;
+      result = real_dtype(common);
       break;
     case ResultType::Integer:
       result = DType::Int64;

@@ -134,6 +134,8 @@ std::ostream& operator<<(std::ostream& out, const Tensor& t) {
   bool readable = (t.impl()->bits & TensorImpl::kHasData) || t.numel() == 0;
   if (readable && t.numel()) {
     Tensor plain = t.detach().resolve_conj().resolve_neg();
+    if (t.dtype() == DType::ComplexHalf) plain = plain.to(kComplexFloat);
+    if (t.dtype() == DType::Float4_e2m1fn_x2) plain = plain.view(kByte);  // the pair of codes, as in PyTorch
     if (t.is_complex()) {
       // As pairs of real and imaginary parts.
       out << "Re\n";

@@ -6,7 +6,7 @@
 namespace vesta {
 namespace {
 
-// Filled once from the rules below; symmetric.
+// Filled once from the rules below; symmetric. Undefined where PyTorch has no answer.
 struct Table {
   DType t[kNumDTypes][kNumDTypes];
   Table() {
@@ -15,7 +15,8 @@ struct Table {
   }
   static DType promote(DType a, DType b) {
     if (a == b) return a;
-    if (a > b) std::swap(a, b);  // the enum is ordered by category, then width
+    if (a > b) std::swap(a, b);  // arithmetic types before the others; those by class, then width
+    if (is_storage_only(b)) return with_storage(a, b);
     if (is_complex(b)) {
       if (b == DType::Complex64 && a == DType::Float64) return DType::Complex128;
       return b;
@@ -28,6 +29,16 @@ struct Table {
       return b == DType::Int8 ? DType::Int16 : b;
     }
     return b;
+  }
+  static DType with_storage(DType a, DType b) {
+    if (b == DType::ComplexHalf) {
+      if (is_storage_only(a)) return DType::Undefined;
+      if (is_complex(a)) return a;
+      return a == DType::Float64                              ? DType::Complex128
+             : a == DType::Float32 || a == DType::BFloat16 ? DType::Complex64
+                                                              : b;
+    }
+    return is_integral(b) && is_floating_point(a) && !is_storage_only(a) ? a : DType::Undefined;
   }
 };
 const Table& table() {
@@ -44,6 +55,8 @@ DType combine(DType higher, DType lower) {
   if (higher == DType::Undefined) return lower;
   if (category(lower) > category(higher)) {
     // A complex of lower rank (0-dim, or a number) takes the precision of the floating tensor.
+    VESTA_CHECK_AS(TypeError, !(is_complex(lower) && is_floating_point(higher) && is_storage_only(higher)),
+                   "result_type: ", dtype_name(higher), " has no complex type; cast it first");
     if (is_complex(lower) && is_floating_point(higher))
       return higher == DType::Float64 ? DType::Complex128 : DType::Complex64;
     return lower;
@@ -53,7 +66,12 @@ DType combine(DType higher, DType lower) {
 
 }  // namespace
 
-DType promote_types(DType a, DType b) { return table().t[int(a)][int(b)]; }
+DType promote_types(DType a, DType b) {
+  DType t = table().t[int(a)][int(b)];
+  VESTA_CHECK_AS(TypeError, t != DType::Undefined, "promote_types: ", dtype_name(a), " and ", dtype_name(b),
+                 " have no common type; cast one of them first");
+  return t;
+}
 
 bool can_cast(DType from, DType to) {
   if (is_complex(from) && !is_complex(to)) return false;
@@ -114,10 +132,15 @@ DType result_dtype(const Op& op, const Value* args) {
   return r.get();
 }
 
+void check_dtype(const Op& op, DType t) {
+  VESTA_CHECK_AS(TypeError, op.def->types.accepts(t), op.name, ": does not take ", dtype_name(t), " tensors",
+                 is_storage_only(t) ? t == DType::Float4_e2m1fn_x2 ? "; view them as uint8" : "; cast first" : "");
+}
+
 DType common_dtype(const Op& op, const Value* args) {
   DType t = result_dtype(op, args);
   if (op.def->types.promote == Promote::Float && is_integral(t, true)) t = get_default_dtype();
-  VESTA_CHECK_AS(TypeError, op.def->types.accepts(t), op.name, ": does not take ", dtype_name(t), " tensors");
+  check_dtype(op, t);
   return t;
 }
 

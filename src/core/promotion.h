@@ -21,6 +21,8 @@ class Promotion {
 };
 
 DType result_dtype(const Op& op, const Value* args);
+// TypeError, naming the op, where its block does not take tensors of this type.
+void check_dtype(const Op& op, DType t);
 // What the op computes in, given the arguments' common type: applies the block's rule and its type mask.
 DType common_dtype(const Op& op, const Value* args);
 

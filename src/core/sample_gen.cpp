@@ -6,6 +6,27 @@
 #include "core/storage.h"
 
 namespace vesta {
+namespace {
+
+template <class T>
+T element_of(double v, double im) {
+  if constexpr (std::is_same_v<T, Float4_e2m1fn_x2>)
+    return T{uint8_t(int(std::fabs(v)))};
+  else if constexpr (std::is_same_v<T, bool>)
+    return v != 0;
+  else if constexpr (std::is_same_v<T, double>)
+    return v;
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return {v, im};
+  else if constexpr (std::is_convertible_v<T, std::complex<float>> && !std::is_convertible_v<T, float>)
+    return T(std::complex<float>(float(v), float(im)));
+  else if constexpr (std::is_integral_v<T>)
+    return T(v);
+  else
+    return T(float(v));
+}
+
+}  // namespace
 
 double SampleGen::draw() {
   state_ += 0x9e3779b97f4a7c15u;
@@ -21,49 +42,20 @@ Tensor SampleGen::make(Shape sizes, Range r, DType dtype) {
   void* p = t.data_ptr();
   bool integral = is_integral(dtype, true);
   double lo = r.lo, hi = r.hi;
-  if (dtype == DType::UInt8 && lo < 0) lo = 0;
+  if (integral && !is_signed(dtype) && lo < 0) lo = 0;
   if (dtype == DType::Bool) lo = 0, hi = 1;
   for (int64_t i = 0; i < t.numel(); ++i) {
     double v = integral ? std::floor(std::ceil(lo) + draw() * (std::floor(hi) - std::ceil(lo) + 1))
                         : lo + draw() * (hi - lo);
+    double im = is_complex(dtype) ? lo + draw() * (hi - lo) : 0;
     switch (dtype) {
-      case DType::Bool:
-        static_cast<bool*>(p)[i] = v != 0;
-        break;
-      case DType::UInt8:
-        static_cast<uint8_t*>(p)[i] = uint8_t(v);
-        break;
-      case DType::Int8:
-        static_cast<int8_t*>(p)[i] = int8_t(v);
-        break;
-      case DType::Int16:
-        static_cast<int16_t*>(p)[i] = int16_t(v);
-        break;
-      case DType::Int32:
-        static_cast<int32_t*>(p)[i] = int32_t(v);
-        break;
-      case DType::Int64:
-        static_cast<int64_t*>(p)[i] = int64_t(v);
-        break;
-      case DType::Float16:
-        static_cast<Half*>(p)[i] = Half(float(v));
-        break;
-      case DType::BFloat16:
-        static_cast<BFloat16*>(p)[i] = BFloat16(float(v));
-        break;
-      case DType::Float32:
-        static_cast<float*>(p)[i] = float(v);
-        break;
-      case DType::Float64:
-        static_cast<double*>(p)[i] = v;
-        break;
-      case DType::Complex64:
-        static_cast<std::complex<float>*>(p)[i] = {float(v), float(lo + draw() * (hi - lo))};
-        break;
-      case DType::Complex128:
-        static_cast<std::complex<double>*>(p)[i] = {v, lo + draw() * (hi - lo)};
-        break;
-      default:
+#define VESTA_ROW(name, type, text, torch_name, kind)      \
+  case DType::name:                                        \
+    static_cast<type*>(p)[i] = element_of<type>(v, im); \
+    break;
+      VESTA_ALL_DTYPES(VESTA_ROW)
+#undef VESTA_ROW
+      case DType::Undefined:
         break;
     }
   }

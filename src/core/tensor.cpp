@@ -31,7 +31,19 @@ int64_t wrap(const Tensor& t, int64_t d, const char* what) {
                  "], got ", d);
   return d < 0 ? d + n : d;
 }
+
+template <class T>
+Scalar element(T v) {
+  return Scalar(v);
+}
+Scalar element(Float4_e2m1fn_x2) {
+  throw TypeError("item: a float4_e2m1fn_x2 element is two numbers; view the tensor as uint8");
+}
 }  // namespace
+
+StorageRef::~StorageRef() {
+  if (storage_) release_storage(storage_);
+}
 
 int64_t Tensor::size(int64_t d) const { return sizes()[size_t(wrap(*this, d, "size"))]; }
 int64_t Tensor::stride(int64_t d) const { return strides()[size_t(wrap(*this, d, "stride"))]; }
@@ -51,6 +63,12 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
   for (int64_t d = n - 1; d >= 2; --d)
     if (!check(d)) return false;
   return check(0);
+}
+MemoryFormat Tensor::suggest_memory_format() const {
+  bool plain = get()->contiguous();
+  if (!plain && is_contiguous(MemoryFormat::ChannelsLast)) return MemoryFormat::ChannelsLast;
+  if (!plain && is_contiguous(MemoryFormat::ChannelsLast3d)) return MemoryFormat::ChannelsLast3d;
+  return MemoryFormat::Contiguous;
 }
 bool Tensor::is_non_overlapping_and_dense() const { return get()->bits & TensorImpl::kDense; }
 
@@ -73,33 +91,15 @@ Scalar Tensor::item() const {
   if (impl->bits & (TensorImpl::kConj | TensorImpl::kNeg)) t = t.resolve_conj().resolve_neg();
   const void* p = t.impl()->data;
   switch (impl->dtype) {
-    case DType::Bool:
-      return Scalar(*static_cast<const bool*>(p));
-    case DType::UInt8:
-      return Scalar(*static_cast<const uint8_t*>(p));
-    case DType::Int8:
-      return Scalar(*static_cast<const int8_t*>(p));
-    case DType::Int16:
-      return Scalar(*static_cast<const int16_t*>(p));
-    case DType::Int32:
-      return Scalar(*static_cast<const int32_t*>(p));
-    case DType::Int64:
-      return Scalar(*static_cast<const int64_t*>(p));
-    case DType::Float16:
-      return Scalar(*static_cast<const Half*>(p));
-    case DType::BFloat16:
-      return Scalar(*static_cast<const BFloat16*>(p));
-    case DType::Float32:
-      return Scalar(*static_cast<const float*>(p));
-    case DType::Float64:
-      return Scalar(*static_cast<const double*>(p));
-    case DType::Complex64:
-      return Scalar(*static_cast<const std::complex<float>*>(p));
-    case DType::Complex128:
-      return Scalar(*static_cast<const std::complex<double>*>(p));
-    default:
-      throw TypeError("item: the tensor has no dtype");
+#define VESTA_ROW(name, type, text, torch_name, kind) \
+  case DType::name:                                   \
+    return element(*static_cast<const type*>(p));
+    VESTA_ALL_DTYPES(VESTA_ROW)
+#undef VESTA_ROW
+    case DType::Undefined:
+      break;
   }
+  throw TypeError("item: the tensor has no dtype");
 }
 
 std::string Tensor::toString() const {
@@ -115,6 +115,10 @@ Tensor Tensor::to(DType t, bool non_blocking, bool copy) const {
 }
 Tensor Tensor::to(Device d, DType t, bool non_blocking, bool copy) const {
   return vesta::to(*this, TensorOptions(t).device(d), non_blocking, copy);
+}
+
+Tensor Tensor::meta() const {
+  return is_meta() ? *this : empty_strided(sizes(), strides(), TensorOptions(dtype()).device(DeviceType::Meta));
 }
 
 Tensor Tensor::operator-() const { return neg(); }

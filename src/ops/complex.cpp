@@ -23,6 +23,9 @@ void k_conj_physical(const KernelCtx& k) {
   if (t.dtype() == kComplexFloat) {
     auto* p = k.out().data_ptr<std::complex<float>>();
     for (int64_t i = 0; i < t.numel(); ++i) p[i] = std::conj(p[i]);
+  } else if (t.dtype() == kComplexHalf) {
+    auto* p = k.out().data_ptr<ComplexHalf>();
+    for (int64_t i = 0; i < t.numel(); ++i) p[i].im.bits ^= 0x8000u;
   } else {
     auto* p = k.out().data_ptr<std::complex<double>>();
     for (int64_t i = 0; i < t.numel(); ++i) p[i] = std::conj(p[i]);
@@ -45,11 +48,11 @@ void view_part(InferCtx& c, int64_t part, bool last_dim) {
     sizes.push_back(2);
     strides.push_back(1);
   }
-  c.out_view(0, 0, sizes, strides, InferCtx::offset_of(t) * 2 + part, t.dtype() == kComplexFloat ? kFloat : kDouble);
+  c.out_view(0, 0, sizes, strides, InferCtx::offset_of(t) * 2 + part, real_dtype(t.dtype()));
 }
 void infer_view_as_complex(InferCtx& c) {
   const Tensor& t = c.tensor(0);
-  VESTA_CHECK_AS(TypeError, t.dtype() == kFloat || t.dtype() == kDouble, c.name(), ": expected float32 or float64, got ", dtype_name(t.dtype()));
+  VESTA_CHECK_AS(TypeError, t.dtype() == kFloat || t.dtype() == kDouble || t.dtype() == kHalf, c.name(), ": expected float16, float32 or float64, got ", dtype_name(t.dtype()));
   VESTA_CHECK(t.dim() > 0 && c.sizes(0).back() == 2, c.name(), ": expected a last dim of size 2");
   VESTA_CHECK(c.strides(0).back() == 1, c.name(), ": expected a last dim of stride 1");
   std::vector<SymInt> sizes(c.sizes(0).begin(), c.sizes(0).end() - 1), strides;
@@ -60,7 +63,7 @@ void infer_view_as_complex(InferCtx& c) {
   VESTA_CHECK(InferCtx::offset_of(t) % 2 == 0, c.name(), ": expected an even storage offset");
   static const SymInt none[1] = {};
   c.out_view(0, 0, sizes, ArrayRef<SymInt>(strides.empty() ? none : strides.data(), strides.size()), InferCtx::offset_of(t) / 2,
-             t.dtype() == kFloat ? kComplexFloat : kComplexDouble);
+             t.dtype() == kFloat ? kComplexFloat : t.dtype() == kHalf ? kComplexHalf : kComplexDouble);
 }
 
 constexpr OpDef table[] = {
@@ -90,12 +93,12 @@ OP("resolve_neg(Tensor(a) self) -> Tensor(a)",
   .shard = {"pw-lin1"}, .doc = "self without a lazy negation.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("_resolve_conj(Tensor self) -> Tensor",
-  .types = any_types, .infer = infer_like_self, .kernels = {{Cpu, k_resolve_conj}}, .accepts_conj = true,
+  .types = storage_types, .infer = infer_like_self, .kernels = {{Cpu, k_resolve_conj}}, .accepts_conj = true,
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy(); }); },
   .shard = {"copy"}, .doc = "A copy with the lazy conjugation carried out.",
   .samples = [](SampleGen& s) { if (is_complex(s.dtype())) s(s.t({3}).conj()); }),
 OP("conj_physical(Tensor self) -> Tensor",
-  .forms = InPlace | Out, .types = any_types, .infer = infer_like_self, .kernels = {{Cpu, k_conj_physical}},
+  .forms = InPlace | Out, .types = storage_types, .infer = infer_like_self, .kernels = {{Cpu, k_conj_physical}},
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().conj(); }); },
   .shard = {"pw-lin1"}, .doc = "Complex conjugate in memory of its own.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),

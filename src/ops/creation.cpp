@@ -81,11 +81,11 @@ void infer_to_copy(InferCtx& c) { infer_like(c, 1, 3, 6); }
 void infer_empty_like(InferCtx& c) { infer_like(c, 1, 3, 5); }
 
 void k_empty(const KernelCtx&) {}
-void k_zeros(const KernelCtx& k) {
-  Tensor& t = k.out();
+void zero_elements(const Tensor& t) {
   if (t.is_contiguous()) std::memset(t.data_ptr(), 0, t.nbytes());
-  else cpu::fill_elements(t, 0);
+  else cpu::fill_elements(t.dtype() == kFloat4_e2m1fn_x2 ? t.view(kUInt8) : t, 0);
 }
+void k_zeros(const KernelCtx& k) { zero_elements(k.out()); }
 void k_full(const KernelCtx& k) { cpu::fill_elements(k.out(), k.scalar(1)); }
 void k_scalar_tensor(const KernelCtx& k) { cpu::fill_elements(k.out(), k.scalar(0)); }
 void k_copy_self(const KernelCtx& k) { cpu::copy_elements(k.out(), k.tensor(0)); }
@@ -125,9 +125,7 @@ void k_fill_scalar(const KernelCtx& k) {
 }
 void k_zero_(const KernelCtx& k) {
   check_writable(k);
-  const Tensor& t = k.tensor(0);
-  if (t.is_contiguous()) std::memset(t.data_ptr(), 0, t.nbytes());
-  else cpu::fill_elements(t, 0);
+  zero_elements(k.tensor(0));
 }
 
 // ---- arange ----
@@ -195,36 +193,36 @@ TensorOptions options_from(const Args& a, int at, const Tensor& like) {
 
 constexpr OpDef table[] = {
 OP("empty.memory_format(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-  .infer = infer_empty, .kernels = {{Cpu, k_empty}}, .non_differentiable = true, .shard = {"create"},
+  .types = storage_types, .infer = infer_empty, .kernels = {{Cpu, k_empty}}, .non_differentiable = true, .shard = {"create"},
   .doc = "Uninitialised elements.", .samples = [](SampleGen& s) { s(std::vector<int64_t>{2, 3}, s.dtype()); s(std::vector<int64_t>{0, 3}, s.dtype()); }),
 OP("empty_strided(int[] size, int[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-  .infer = infer_empty_strided, .kernels = {{Cpu, k_empty}}, .non_differentiable = true, .shard = {"create"},
+  .types = storage_types, .infer = infer_empty_strided, .kernels = {{Cpu, k_empty}}, .non_differentiable = true, .shard = {"create"},
   .doc = "Uninitialised elements with given strides.", .samples = [](SampleGen& s) { s(std::vector<int64_t>{2, 3}, std::vector<int64_t>{1, 2}, s.dtype()); }),
 OP("empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-  .infer = infer_empty_like, .kernels = {{Cpu, k_empty}}, .accepts_conj = true, .non_differentiable = true, .shard = {"like"},
+  .types = storage_types, .infer = infer_empty_like, .kernels = {{Cpu, k_empty}}, .accepts_conj = true, .non_differentiable = true, .shard = {"like"},
   .doc = "Uninitialised elements in self's shape, dtype and stride order.", .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("zeros(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-  .infer = infer_sizes<1, 3>, .kernels = {{Cpu, k_zeros}}, .non_differentiable = true, .shard = {"create"}, .doc = "All 0.",
+  .types = storage_types, .infer = infer_sizes<1, 3>, .kernels = {{Cpu, k_zeros}}, .non_differentiable = true, .shard = {"create"}, .doc = "All 0.",
   .samples = [](SampleGen& s) { s(std::vector<int64_t>{2, 3}, s.dtype()); s(std::vector<int64_t>{}, s.dtype()); }),
 OP("ones(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
   .decompose = [](const Args& a) -> Results { return full(a.ints(0), Scalar(1), TensorOptions().dtype(a.dtype(1, get_default_dtype())).device(a.device(3))); },
   .non_differentiable = true, .shard = {"create"}, .doc = "All 1.",
   .samples = [](SampleGen& s) { s(std::vector<int64_t>{2, 3}, s.dtype()); }),
 OP("full(int[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-  .infer = infer_full, .kernels = {{Cpu, k_full}}, .non_differentiable = true, .shard = {"create"}, .doc = "All fill_value; dtype from the number's class where not given.",
+  .types = storage_types, .infer = infer_full, .kernels = {{Cpu, k_full}}, .non_differentiable = true, .shard = {"create"}, .doc = "All fill_value; dtype from the number's class where not given.",
   .samples = [](SampleGen& s) { s(std::vector<int64_t>{2, 3}, Scalar(2), s.dtype()); }),
 OP("scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-  .infer = infer_scalar_tensor, .kernels = {{Cpu, k_scalar_tensor}}, .non_differentiable = true, .shard = {"create"}, .doc = "A number as a 0-dim tensor.",
+  .types = storage_types, .infer = infer_scalar_tensor, .kernels = {{Cpu, k_scalar_tensor}}, .non_differentiable = true, .shard = {"create"}, .doc = "A number as a 0-dim tensor.",
   .samples = [](SampleGen& s) { s(Scalar(2), s.dtype()); }),
 OP("zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-  .infer = infer_empty_like, .kernels = {{Cpu, k_zeros}}, .accepts_conj = true, .non_differentiable = true, .shard = {"like"}, .doc = "All 0 in self's shape.",
+  .types = storage_types, .infer = infer_empty_like, .kernels = {{Cpu, k_zeros}}, .accepts_conj = true, .non_differentiable = true, .shard = {"like"}, .doc = "All 0 in self's shape.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
   .decompose = [](const Args& a) -> Results { return full_like(a.tensor(0), Scalar(1), options_from(a, 1, a.tensor(0))); },
   .non_differentiable = true, .shard = {"like"}, .doc = "All 1 in self's shape.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-  .infer = [](InferCtx& c) { infer_like(c, 2, 4, 6); }, .kernels = {{Cpu, k_full}}, .accepts_conj = true, .non_differentiable = true, .shard = {"like"},
+  .types = storage_types, .infer = [](InferCtx& c) { infer_like(c, 2, 4, 6); }, .kernels = {{Cpu, k_full}}, .accepts_conj = true, .non_differentiable = true, .shard = {"like"},
   .doc = "All fill_value in self's shape.", .samples = [](SampleGen& s) { s.unary(s.shapes(), {}, Scalar(2)); }),
 OP("new_zeros(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
   .decompose = [](const Args& a) -> Results { return zeros(a.ints(1), options_from(a, 2, a.tensor(0))); },
@@ -254,20 +252,20 @@ OP("arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dt
   .doc = "start, start + step, ... before end; ceil((end - start) / step) elements computed in double.",
   .samples = [](SampleGen& s) { if (s.dtype() != kBool && !is_complex(s.dtype())) s(Scalar(2), Scalar(9), Scalar(3), s.dtype()); }),
 OP("eye(int n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-  .infer = infer_eye, .kernels = {{Cpu, k_eye}}, .non_differentiable = true, .shard = {"create"}, .doc = "Identity matrix.",
+  .types = storage_types, .infer = infer_eye, .kernels = {{Cpu, k_eye}}, .non_differentiable = true, .shard = {"create"}, .doc = "Identity matrix.",
   .samples = [](SampleGen& s) { s(3, s.dtype()); s(0, s.dtype()); }),
 OP("eye.m(int n, int m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-  .infer = infer_eye, .kernels = {{Cpu, k_eye}}, .non_differentiable = true, .shard = {"create"}, .doc = "Ones on the diagonal of an n x m matrix.",
+  .types = storage_types, .infer = infer_eye, .kernels = {{Cpu, k_eye}}, .non_differentiable = true, .shard = {"create"}, .doc = "Ones on the diagonal of an n x m matrix.",
   .samples = [](SampleGen& s) { s(3, 2, s.dtype()); s(2, 4, s.dtype()); }),
 
 // ---- copies ----
 OP("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-  .types = any_types, .infer = infer_clone, .kernels = {{Cpu, k_copy_self}},
+  .types = storage_types, .infer = infer_clone, .kernels = {{Cpu, k_copy_self}},
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy(); }); },
   .shard = {"copy"}, .doc = "A copy in memory of its own.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); s(s.t({3, 4}).transpose(0, 1)); }),
 OP("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-  .types = any_types, .infer = infer_to_copy, .kernels = {{Cpu, k_copy_self}},
+  .types = storage_types, .infer = infer_to_copy, .kernels = {{Cpu, k_copy_self}},
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().to(g.dtype_of(0)); }); },
   .shard = {"copy"}, .doc = "A copy with another dtype.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), kFloat); s(s.t({3, 4}), kDouble); }),
@@ -294,12 +292,12 @@ OP("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool cop
   .shard = {"copy"}, .doc = "self with another dtype.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), kFloat); }),
 OP("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
-  .types = any_types, .kernels = {{Cpu, k_copy_}},
+  .types = storage_types, .kernels = {{Cpu, k_copy_}},
   .vjp = [](const Grad& g) { return grads(G(0) { return zeros_like(g.dy()); }, G(1) { return g.dy(); }); },
   .shard = {"copy"}, .doc = "Writes src, broadcast and converted, into self.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); s(s.t({3, 4}), s.t({4})); }),
 OP("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
-  .types = any_types, .kernels = {{Cpu, k_fill_scalar}},
+  .types = storage_types, .kernels = {{Cpu, k_fill_scalar}},
   .vjp = [](const Grad& g) { return grads(G(0) { return zeros_like(g.dy()); }); },
   .shard = {"copy"}, .doc = "Writes a number into every element.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), Scalar(2)); }),
@@ -311,7 +309,7 @@ OP("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
   .shard = {"copy"}, .doc = "Writes a 0-dim tensor into every element.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({})); }),
 OP("zero_(Tensor(a!) self) -> Tensor(a!)",
-  .types = any_types, .kernels = {{Cpu, k_zero_}},
+  .types = storage_types, .kernels = {{Cpu, k_zero_}},
   .vjp = [](const Grad& g) { return grads(G(0) { return zeros_like(g.dy()); }); },
   .shard = {"copy"}, .doc = "Writes 0 into every element.",
   .samples = [](SampleGen& s) { s(s.t({3, 4})); }),

@@ -113,7 +113,7 @@ void check_dense(const Args& a, bool sparse) {
 
 constexpr OpDef table[] = {
 OP("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-  .forms = Out, .types = any_types, .infer = infer_embedding, .kernels = {{Cpu, k_embedding}},
+  .forms = Out, .types = storage_types, .infer = infer_embedding, .kernels = {{Cpu, k_embedding}},
   .save = {in(1)},
   .vjp = [](const Grad& g) {
       check_dense(g, g.flag(4));

@@ -176,7 +176,7 @@ Tensor select_like(const Grad& g, const Tensor& t) {
 
 constexpr OpDef table[] = {
 OP("index_select(Tensor self, int dim, Tensor index) -> Tensor",
-  .forms = Out, .types = any_types, .infer = infer_index_select, .kernels = {{Cpu, k_index_select}},
+  .forms = Out, .types = storage_types, .infer = infer_index_select, .kernels = {{Cpu, k_index_select}},
   .save = {in(2)},
   .vjp = [](const Grad& g) { return grads(G(0) { return index_select_backward(g.dy(), g.sizes(0), g.integer(1), g.in(2)); }); },
   .shard = {"index-select"}, .doc = "The given indices of one dim.",
@@ -195,7 +195,7 @@ OP("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha
   .samples = [](SampleGen& s) { if (s.dtype() != kBool) { s(s.t({4, 3}), 0, s.index({5}, 4), s.t({5, 3})); s(s.t({2, 4, 3}), 1, s.index({2}, 4), s.t({2, 2, 3})); } }),
 OP("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
   .autocast = Autocast::Widest,
-  .forms = InPlace | Out, .types = any_types, .infer = infer_contiguous_self, .kernels = {{Cpu, k_index_copy}},
+  .forms = InPlace | Out, .types = storage_types, .infer = infer_contiguous_self, .kernels = {{Cpu, k_index_copy}},
   .save = {in(2)},
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().index_fill(g.integer(1), g.in(2), 0); }, G(3) { return select_like(g, g.dy()); }); },
   .shard = {"index-dim"}, .doc = "self with rows of source written at the given indices of one dim; the last of equal indices wins.",

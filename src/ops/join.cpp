@@ -47,10 +47,13 @@ void k_cat(const KernelCtx& k) {
   }
 }
 
+// Elements are only moved, and cast where their dtypes differ.
+constexpr TypeRule joined_types{types::kAnyMask | types::kStorageMask, Promote::Types};
+
 constexpr OpDef table[] = {
 OP("cat(Tensor[] tensors, int dim=0) -> Tensor",
   .autocast = Autocast::Widest,
-  .forms = Out, .types = all_types, .infer = infer_cat, .kernels = {{Cpu, k_cat}},
+  .forms = Out, .types = joined_types, .infer = infer_cat, .kernels = {{Cpu, k_cat}},
   .vjp = [](const Grad& g) { return grads(G(0) {
       std::vector<Tensor> list(size_t(g.list_size(0)));
       int64_t n = int64_t(g.out_sizes().size()), d = g.integer(1) < 0 ? g.integer(1) + n : g.integer(1), at = 0;
@@ -65,7 +68,7 @@ OP("cat(Tensor[] tensors, int dim=0) -> Tensor",
   .samples = [](SampleGen& s) { s(std::vector<Tensor>{s.t({2, 3}), s.t({1, 3})}); s(std::vector<Tensor>{s.t({2, 3}), s.t({2, 0}), s.t({2, 1})}, -1); s(std::vector<Tensor>{s.t({0}), s.t({2, 3})}); }),
 OP("stack(Tensor[] tensors, int dim=0) -> Tensor",
   .autocast = Autocast::Widest,
-  .forms = Out, .types = all_types,
+  .forms = Out, .types = joined_types,
   .decompose = [](const Args& a) -> Results {
       auto list = a.tensors(0);
       VESTA_CHECK(!list.empty(), "stack: expected at least one tensor");

@@ -130,7 +130,7 @@ void border_backward_samples(SampleGen& s) {
 
 constexpr OpDef table[] = {
 OP("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
-  .forms = Out, .types = any_types, .infer = infer_constant_pad, .kernels = {{Cpu, k_constant_pad}},
+  .forms = Out, .types = storage_types, .infer = infer_constant_pad, .kernels = {{Cpu, k_constant_pad}},
   .vjp = [](const Grad& g) { return grads(G(0) {
       std::vector<int64_t> back;
       for (int64_t p : g.ints(1)) back.push_back(-p);

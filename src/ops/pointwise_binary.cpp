@@ -10,6 +10,8 @@ namespace {
 using namespace op_block;
 
 constexpr TypeRule compare_types = all_types.to(ResultType::Bool);
+// Equality of dtypes that only store: through the type that they convert to without loss.
+constexpr TypeRule equality_types{types::kAnyMask | (types::kStorageMask & ~types::bit(kFloat4_e2m1fn_x2)), Promote::Types, ResultType::Bool};
 constexpr TypeRule order_types = real_bool_types.to(ResultType::Bool);
 
 // PyTorch's in-place powers are rows of their own, pow_.Scalar and pow_.Tensor.
@@ -243,22 +245,22 @@ OP("minimum(Tensor self, Tensor other) -> Tensor",
 
 // ---- comparison: bool results, no gradient ----
 OP("eq.Tensor(Tensor self, Tensor other) -> Tensor",
-  .forms = InPlace | Out, .types = compare_types,
+  .forms = InPlace | Out, .types = equality_types,
   .scalar = SCALAR_FOR(Floats | Ints | Bools | Complexes, x == y),
   .non_differentiable = true, .shard = Shard::pointwise(), .doc = "self == other.",
   .samples = [](SampleGen& s) { s.binary(range(0, 2), range(0, 2)); }),
 OP("eq.Scalar(Tensor self, Scalar other) -> Tensor",
-  .forms = InPlace | Out, .types = compare_types, .promote_scalars = "other",
+  .forms = InPlace | Out, .types = equality_types, .promote_scalars = "other",
   .scalar = SCALAR_FOR(Floats | Ints | Bools | Complexes, x == other, other),
   .non_differentiable = true, .shard = Shard::pointwise(), .doc = "self == other.",
   .samples = [](SampleGen& s) { s.unary(s.shapes(), range(0, 2), Scalar(1)); }),
 OP("ne.Tensor(Tensor self, Tensor other) -> Tensor",
-  .forms = InPlace | Out, .types = compare_types,
+  .forms = InPlace | Out, .types = equality_types,
   .scalar = SCALAR_FOR(Floats | Ints | Bools | Complexes, x != y),
   .non_differentiable = true, .shard = Shard::pointwise(), .doc = "self != other.",
   .samples = [](SampleGen& s) { s.binary(range(0, 2), range(0, 2)); }),
 OP("ne.Scalar(Tensor self, Scalar other) -> Tensor",
-  .forms = InPlace | Out, .types = compare_types, .promote_scalars = "other",
+  .forms = InPlace | Out, .types = equality_types, .promote_scalars = "other",
   .scalar = SCALAR_FOR(Floats | Ints | Bools | Complexes, x != other, other),
   .non_differentiable = true, .shard = Shard::pointwise(), .doc = "self != other.",
   .samples = [](SampleGen& s) { s.unary(s.shapes(), range(0, 2), Scalar(1)); }),

@@ -22,6 +22,11 @@ OP("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
   .decompose = [](const Args& a) -> Results {
       VESTA_CHECK_AS(TypeError, a.tensor(0).dtype() == kBool || a.tensor(0).dtype() == kUInt8, "where: expected a bool condition, got ", dtype_name(a.tensor(0).dtype()));
       DType t = result_type(a.tensor(1), a.tensor(2));
+      if (is_storage_only(t)) {  // selected as bits
+        size_t size = element_size(t);
+        DType bits = size == 1 ? kUInt8 : size == 2 ? kShort : size == 4 ? kInt : kLong;
+        return _where(a.tensor(0), a.tensor(1).to(t).view(bits), a.tensor(2).to(t).view(bits)).view(t);
+      }
       return _where(a.tensor(0), a.tensor(1).to(t), a.tensor(2).to(t)); },
   .shard = Shard::pointwise(), .doc = "self where condition, else other; all three broadcast.",
   .samples = [](SampleGen& s) { for (auto& [p, q] : s.broadcast_pairs()) s(s.mask(p), s.t(p), s.t(q)); }),

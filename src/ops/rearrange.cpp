@@ -186,7 +186,7 @@ Tensor zeros_of(const Grad& g, int i) { return zeros(g.sizes(i), g.dy().options(
 
 constexpr OpDef table[] = {
 OP("flip(Tensor self, int[] dims) -> Tensor",
-  .forms = Out, .types = any_types, .infer = infer_flip, .kernels = {{Cpu, k_flip}},
+  .forms = Out, .types = storage_types, .infer = infer_flip, .kernels = {{Cpu, k_flip}},
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().flip(g.ints(1)); }); },
   .shard = {"shard-exceptdim"}, .doc = "Dims in reverse element order; a copy.", .samples = [](SampleGen& s) { s(s.t({3, 4}), Ints{0}); s(s.t({2, 3, 4}), Ints{0, -1}); s(s.t({}), Ints{}); }),
 OP("fliplr(Tensor self) -> Tensor",
@@ -196,7 +196,7 @@ OP("flipud(Tensor self) -> Tensor",
   .types = any_types, .decompose = [](const Args& a) -> Results { VESTA_CHECK(a.tensor(0).dim() >= 1, "flipud: expected at least 1 dim"); return a.tensor(0).flip({0}); },
   .shard = {"shard-exceptdim"}, .doc = "flip of dim 0.", .samples = [](SampleGen& s) { s(s.t({3, 4})); }),
 OP("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
-  .forms = Out, .types = any_types, .infer = infer_roll, .kernels = {{Cpu, k_roll}},
+  .forms = Out, .types = storage_types, .infer = infer_roll, .kernels = {{Cpu, k_roll}},
   .vjp = [](const Grad& g) { return grads(G(0) { return roll_back(g.dy(), g.ints(1), g.ints(2)); }); },
   .shard = {"shard-exceptdim"}, .doc = "Elements shifted along dims and brought in again at the other end; flat without dims.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), Ints{1}, Ints{0}); s(s.t({3, 4}), Ints{-1, 2}, Ints{0, 1}); s(s.t({3, 4}), Ints{5}); }),
@@ -377,7 +377,7 @@ OP("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tenso
       return t; },
   .shard = Shard::replicate(), .doc = "Writes a number on the main diagonal.", .samples = [](SampleGen& s) { s(s.t({3, 4}), Scalar(1)); s(s.t({7, 3}), Scalar(1), true); }),
 OP("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
-  .types = any_types,
+  .types = storage_types,
   .infer = [](InferCtx& c) {
       DType from = c.dtype_of(0), to = DType(c.integer(1));
       int64_t a = int64_t(element_size(from)), b = int64_t(element_size(to));

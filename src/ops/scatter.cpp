@@ -177,7 +177,7 @@ Tensor gathered(const Grad& g, const Tensor& t, const Tensor& index) {
 
 constexpr OpDef table[] = {
 OP("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-  .forms = Out, .types = any_types, .infer = infer_gather, .kernels = {{Cpu, k_gather}},
+  .forms = Out, .types = storage_types, .infer = infer_gather, .kernels = {{Cpu, k_gather}},
   .save = {in(2)},
   .vjp = [](const Grad& g) { return grads(G(0) { return zeros(g.sizes(0), g.dy().options()).scatter_add(g.integer(1), g.in(2), g.dy()); }); },
   .shard = {"gather"}, .doc = "out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other dims.",
@@ -188,7 +188,7 @@ OP("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse
   .shard = Shard::replicate(), .doc = "Gradient of gather: added up where the elements came from.",
   .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({2, 3}), s.t({4, 3}), 0, s.index({2, 3}, 4), false); }),
 OP("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-  .forms = InPlace | Out, .types = any_types, .infer = infer_self, .kernels = {{Cpu, k_scatter_src}},
+  .forms = InPlace | Out, .types = storage_types, .infer = infer_self, .kernels = {{Cpu, k_scatter_src}},
   .save = {in(2)},
   .vjp = [](const Grad& g) { return grads(G(0) { return g.dy().scatter(g.integer(1), g.in(2), 0); }, G(3) { return gathered(g, g.dy(), g.in(2)); }); },
   .shard = {"scatter"}, .doc = "self with src written at the index's positions along dim; the last of equal positions wins.",

@@ -20,12 +20,21 @@ constexpr int32_t kMaxDims = 64;
 struct TypeRow {
   DType dtype;
   uint8_t code, bits;
+  uint16_t lanes = 1;
 };
 constexpr TypeRow kTypes[] = {
     {kBool, kDLBool, 8},      {kUInt8, kDLUInt, 8},         {kInt8, kDLInt, 8},
     {kInt16, kDLInt, 16},     {kInt32, kDLInt, 32},         {kInt64, kDLInt, 64},
     {kFloat16, kDLFloat, 16}, {kBFloat16, kDLBfloat, 16},   {kFloat32, kDLFloat, 32},
-    {kFloat64, kDLFloat, 64}, {kComplex64, kDLComplex, 64}, {kComplex128, kDLComplex, 128}};
+    {kFloat64, kDLFloat, 64}, {kComplex64, kDLComplex, 64}, {kComplex128, kDLComplex, 128},
+    {kUInt16, kDLUInt, 16},   {kUInt32, kDLUInt, 32},       {kUInt64, kDLUInt, 64},
+    {kFloat8_e4m3fn, kDLFloat8_e4m3fn, 8},
+    {kFloat8_e5m2, kDLFloat8_e5m2, 8},
+    {kFloat8_e4m3fnuz, kDLFloat8_e4m3fnuz, 8},
+    {kFloat8_e5m2fnuz, kDLFloat8_e5m2fnuz, 8},
+    {kFloat8_e8m0fnu, kDLFloat8_e8m0fnu, 8},
+    {kFloat4_e2m1fn_x2, kDLFloat4_e2m1fn, 4, 2},
+    {kComplexHalf, kDLComplex, 32}};
 
 // What an exported struct keeps alive; the struct lies inside, so one deletion frees all.
 template <class Managed>
@@ -59,7 +68,7 @@ Exported<Managed>* export_tensor(const Tensor& tensor) {
   t.data = tensor.numel() ? out->tensor.data_ptr() : nullptr;
   t.device = {kDLCPU, 0};
   t.ndim = int32_t(out->sizes.size());
-  t.dtype = {row->code, row->bits, 1};
+  t.dtype = {row->code, row->bits, row->lanes};
   t.shape = out->sizes.data();
   t.strides = out->strides.data();
   out->managed.manager_ctx = out.get();
@@ -82,7 +91,7 @@ Described describe(const DLTensor& t) {
               t.ndim);
   VESTA_CHECK(t.shape || t.ndim == 0, "from_dlpack: the shape is null");
   const auto* row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](auto& r) {
-    return r.code == t.dtype.code && r.bits == t.dtype.bits && t.dtype.lanes == 1;
+    return r.code == t.dtype.code && r.bits == t.dtype.bits && r.lanes == t.dtype.lanes;
   });
   VESTA_CHECK_AS(NotImplementedError, row != std::end(kTypes), "from_dlpack: type code ", int(t.dtype.code),
                  " of ", int(t.dtype.bits), " bits and ", t.dtype.lanes, " lanes is not supported");

@@ -11,7 +11,7 @@ struct StorageName {
   std::string_view storage, dtype;
   DType type;
 };
-// A type that Vesta has not got keeps DType::Undefined: refused by name when a tensor of it is met.
+// Types without a storage class of their own lie in an UntypedStorage.
 constexpr StorageName kStorages[] = {{"FloatStorage", "float32", kFloat32},
                                      {"DoubleStorage", "float64", kFloat64},
                                      {"HalfStorage", "float16", kFloat16},
@@ -23,26 +23,21 @@ constexpr StorageName kStorages[] = {{"FloatStorage", "float32", kFloat32},
                                      {"ByteStorage", "uint8", kUInt8},
                                      {"BoolStorage", "bool", kBool},
                                      {"ComplexFloatStorage", "complex64", kComplex64},
-                                     {"ComplexDoubleStorage", "complex128", kComplex128}};
+                                     {"ComplexDoubleStorage", "complex128", kComplex128},
+                                     {"ComplexHalfStorage", "complex32", kComplexHalf},
+                                     {"", "uint16", kUInt16},
+                                     {"", "uint32", kUInt32},
+                                     {"", "uint64", kUInt64},
+                                     {"", "float8_e4m3fn", kFloat8_e4m3fn},
+                                     {"", "float8_e5m2", kFloat8_e5m2},
+                                     {"", "float8_e4m3fnuz", kFloat8_e4m3fnuz},
+                                     {"", "float8_e5m2fnuz", kFloat8_e5m2fnuz},
+                                     {"", "float8_e8m0fnu", kFloat8_e8m0fnu},
+                                     {"", "float4_e2m1fn_x2", kFloat4_e2m1fn_x2}};
 
 // Types of PyTorch that Vesta has not got: told apart from names that are refused for safety.
-constexpr std::string_view kOtherTypes[] = {"uint16",
-                                            "uint32",
-                                            "uint64",
-                                            "complex32",
-                                            "float8_e4m3fn",
-                                            "float8_e5m2",
-                                            "float8_e4m3fnuz",
-                                            "float8_e5m2fnuz",
-                                            "float8_e8m0fnu",
-                                            "float4_e2m1fn_x2",
-                                            "qint8",
-                                            "quint8",
-                                            "qint32",
-                                            "QInt8Storage",
-                                            "QUInt8Storage",
-                                            "QInt32Storage",
-                                            "ComplexHalfStorage"};
+constexpr std::string_view kOtherTypes[] = {"qint8",        "quint8",        "qint32",
+                                            "QInt8Storage", "QUInt8Storage", "QInt32Storage"};
 
 struct KnownGlobal {
   std::string_view module, name;
@@ -378,7 +373,7 @@ class Machine {
     node.kind = PickleKind::Global;
     if (module == "torch" || module == "torch.storage" || module == "torch.cuda") {
       for (auto& s : kStorages)
-        if (name == s.storage || (name == s.dtype && module == "torch")) {
+        if ((name == s.storage && !name.empty()) || (name == s.dtype && module == "torch")) {
           node.global = name == s.storage ? PickleGlobal::Storage : PickleGlobal::DTypeName;
           node.dtype = s.type;
           push(node);
@@ -478,13 +473,13 @@ class Machine {
 
 DType dtype_of_storage(std::string_view class_name) {
   for (auto& s : kStorages)
-    if (s.storage == class_name) return s.type;
+    if (s.storage == class_name && !class_name.empty()) return s.type;
   return DType::Undefined;
 }
 
 const char* storage_of_dtype(DType dtype) {
   for (auto& s : kStorages)
-    if (s.type == dtype) return s.storage.data();
+    if (s.type == dtype && !is_storage_only(dtype)) return s.storage.data();
   return nullptr;
 }
 

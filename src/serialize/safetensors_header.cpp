@@ -23,10 +23,12 @@ struct DTypeName {
 };
 constexpr DTypeName kDTypes[] = {{"BOOL", kBool},   {"U8", kUInt8},   {"I8", kInt8},     {"I16", kInt16},
                                  {"I32", kInt32},   {"I64", kInt64},  {"F16", kFloat16}, {"BF16", kBFloat16},
-                                 {"F32", kFloat32}, {"F64", kFloat64}};
+                                 {"F32", kFloat32}, {"F64", kFloat64}, {"C64", kComplex64}, {"U16", kUInt16},
+                                 {"U32", kUInt32},  {"U64", kUInt64},
+                                 {"F8_E4M3", kFloat8_e4m3fn}, {"F8_E5M2", kFloat8_e5m2},
+                                 {"F8_E8M0", kFloat8_e8m0fnu}, {"F4", kFloat4_e2m1fn_x2}};
 // Types of the format that Vesta has not got: told apart from nonsense.
-constexpr const char* kOtherDTypes[] = {"U16",     "U32", "U64",     "F8_E4M3", "F8_E5M2",
-                                        "F8_E8M0", "F4",  "F6_E2M3", "F6_E3M2", "C64"};
+constexpr const char* kOtherDTypes[] = {"F6_E2M3", "F6_E3M2"};
 
 #define FORMAT_CHECK(cond, ...) \
   VESTA_CHECK_AS(IoError, cond, "load_safetensors '", source, "': ", __VA_ARGS__)
@@ -182,6 +184,12 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
       FORMAT_CHECK(n <= INT64_MAX, "tensor ", shown(e.name), " has a size of ", n);
       e.sizes.push_back(int64_t(n));
     }
+    // The format counts 4-bit numbers, a tensor here pairs of them.
+    if (e.dtype == kFloat4_e2m1fn_x2) {
+      FORMAT_CHECK(!e.sizes.empty() && e.sizes.back() % 2 == 0, "tensor ", shown(e.name),
+                   " of 4-bit numbers needs an even last size");
+      e.sizes.back() /= 2;
+    }
     FORMAT_CHECK(f.offsets->size() == 2, "tensor ", shown(e.name), ": expected 2 data_offsets, got ",
                  f.offsets->size());
     uint64_t begin = (*f.offsets)[0], end = (*f.offsets)[1];
@@ -228,7 +236,13 @@ std::string print_safetensors_header(std::vector<SafetensorsEntry>& entries, con
       if (d.dtype == e.dtype) dtype = d.text;
     VESTA_CHECK(dtype, "save_safetensors: tensor ", shown(e.name), " has dtype ", dtype_name(e.dtype),
                 ", which the format cannot hold; save view_as_real of it");
-    root[e.name] = {{"dtype", dtype}, {"shape", e.sizes}, {"data_offsets", {e.begin, e.end}}};
+    std::vector<int64_t> shape = e.sizes;
+    if (e.dtype == kFloat4_e2m1fn_x2) {
+      VESTA_CHECK(!shape.empty(), "save_safetensors: tensor ", shown(e.name), " of dtype ", dtype_name(e.dtype),
+                  " has no last dim to count 4-bit numbers in");
+      shape.back() = checked_mul<int64_t>(shape.back(), 2, "save_safetensors");
+    }
+    root[e.name] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {e.begin, e.end}}};
   }
   std::string text;
   try {

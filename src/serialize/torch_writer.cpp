@@ -166,14 +166,19 @@ class Writer {
     const Placed& p = placed_.at(t.impl());
     Group& group = *p.group;
     settle(group);
-    pickle_.global("torch._utils", "_rebuild_tensor_v2");
+    // Types without a storage class are written as torch.save does: untyped bytes, and the dtype beside them.
+    const char* storage_class = storage_of_dtype(group.dtype);
+    pickle_.global("torch._utils", storage_class ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
     pickle_.op(PickleWriter::kMark);
     pickle_.op(PickleWriter::kMark);
     pickle_.text("storage");
-    pickle_.global("torch", storage_of_dtype(group.dtype));
+    if (storage_class)
+      pickle_.global("torch", storage_class);
+    else
+      pickle_.global("torch.storage", "UntypedStorage");
     pickle_.text(group.key);
     pickle_.text("cpu");
-    pickle_.integer(group.elements.numel());
+    pickle_.integer(storage_class ? group.elements.numel() : int64_t(group.elements.nbytes()));
     pickle_.op(PickleWriter::kTuple);
     pickle_.op(PickleWriter::kReference);
     const bool packed = group.begin == UINT64_MAX;
@@ -186,6 +191,7 @@ class Writer {
     pickle_.global("collections", "OrderedDict");
     pickle_.op(PickleWriter::kEmptyTuple);
     pickle_.op(PickleWriter::kReduce);
+    if (!storage_class) pickle_.global("torch", dtype_name(group.dtype));
     pickle_.op(PickleWriter::kTuple);
     pickle_.op(PickleWriter::kReduce);
     const auto id = uint32_t(memo_.size());

@@ -112,7 +112,7 @@ void copy_same_type(const StridedLoop& loop, int64_t element) {
 }
 
 void copy_converting(const StridedLoop& loop, DType to, DType from) {
-  ComputeType via = compute_type(to);
+  ComputeType via = cast_type(from, to);
   ConvertFn load = convert_table().load[int(from)][int(via)];
   StoreFn store = convert_table().store[int(via)][int(to)];
   parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
@@ -132,6 +132,10 @@ void copy_converting(const StridedLoop& loop, DType to, DType from) {
 }  // namespace
 
 void copy_elements(const Tensor& dst, const Tensor& src) {
+  VESTA_CHECK_AS(TypeError,
+                 dst.dtype() == src.dtype() || (is_convertible(dst.dtype()) && is_convertible(src.dtype())),
+                 "copy_: cannot cast ", dtype_name(src.dtype()), " to ", dtype_name(dst.dtype()),
+                 "; view the pairs of 4-bit numbers as uint8");
   StridedLoop loop;
   loop.set_shape(dst.sizes());
   loop.add(dst);
@@ -144,18 +148,22 @@ void copy_elements(const Tensor& dst, const Tensor& src) {
 }
 
 void fill_elements(const Tensor& dst, const Scalar& value) {
+  DType to = dst.dtype();
+  VESTA_CHECK_AS(TypeError, is_convertible(to), "fill_: cannot make ", dtype_name(to),
+                 " of a number; view it as uint8");
   // The element in the destination's type, then a broadcast copy.
   std::complex<double> c = value.toComplexDouble();
   alignas(16) char element[16];
-  if (value.isIntegral(true)) {
+  DType from = value.isIntegral(true) ? DType::Int64 : DType::Complex128;
+  ComputeType via = cast_type(from, to);
+  if (from == DType::Int64) {
     int64_t i = value.raw_int();
-    convert_table().load[int(DType::Int64)][int(compute_type(dst.dtype()))](&i, 8, element, 1);
+    convert_table().load[int(from)][int(via)](&i, 8, element, 1);
   } else {
-    convert_table().load[int(DType::Complex128)][int(compute_type(dst.dtype()))](&c, 16, element, 1);
+    convert_table().load[int(from)][int(via)](&c, 16, element, 1);
   }
   alignas(16) char stored[16];
-  convert_table().store[int(compute_type(dst.dtype()))][int(dst.dtype())](element, stored,
-                                                                          int64_t(dst.element_size()), 1);
+  convert_table().store[int(via)][int(to)](element, stored, int64_t(dst.element_size()), 1);
   StridedLoop loop;
   loop.set_shape(dst.sizes());
   loop.add(dst);

@@ -65,9 +65,7 @@ DType result_type(const Op& op, DType common) {
     case ResultType::Bool:
       return DType::Bool;
     case ResultType::Real:
-      return common == DType::Complex64    ? DType::Float32
-             : common == DType::Complex128 ? DType::Float64
-                                           : common;
+      return real_dtype(common);
     case ResultType::Integer:
       return DType::Int64;
     default:
@@ -216,6 +214,8 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
     VESTA_CHECK(v.kind == ValueKind::Tensor, op.name, ": expected a tensor for ",
                 op.schema.args[op.tensor_args[k]].name);
     Tensor t = Tensor::borrow(v.tensor);
+    VESTA_CHECK_AS(TypeError, is_convertible(t.dtype()), op.name, ": does not take ", dtype_name(t.dtype()),
+                   " tensors; view them as uint8");
     if (t.impl()->bits & (TensorImpl::kConj | TensorImpl::kNeg)) t = t.resolve_conj().resolve_neg();
     meta |= t.is_meta();
     in[num_in++] = std::move(t);
@@ -243,7 +243,7 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
     bool in_place = op.form == OpForm::InPlace;
     for (int j = 0; j < num_out; ++j) {
       out[j] = Tensor::borrow(args[in_place ? 0 : op.out_arg + j].tensor);
-      VESTA_CHECK_AS(TypeError, can_cast(result, out[j].dtype()), op.name, ": result type ",
+      VESTA_CHECK_AS(TypeError, can_cast(result, out[j].dtype()) && is_convertible(out[j].dtype()), op.name, ": result type ",
                      to_string(result), " can't be cast to the desired output type ",
                      to_string(out[j].dtype()));
       if (in_place) {

@@ -2,6 +2,7 @@
 #include "kernels/cpu/convert.h"
 
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -37,29 +38,45 @@ inline I saturate(F v) {
   return v > hi ? std::numeric_limits<I>::max() : r;
 }
 
+// The storage types of few bits, whose numbers are floats.
+template <class T>
+constexpr bool is_narrow_float =
+    !std::is_arithmetic_v<T> && !IsComplex<T>::value && !std::is_same_v<T, Bool> && std::is_convertible_v<T, float>;
+
+// Negative numbers wrap, as from int64; from 2^64 on the largest; NaN gives 0.
+template <class F>
+inline uint64_t saturate_unsigned(F v) {
+  if (v >= F(0x1p64)) return std::numeric_limits<uint64_t>::max();
+  return v >= F(0x1p63) ? uint64_t(v) : uint64_t(saturate<int64_t>(v));
+}
+
 template <class To, class From>
 inline To convert(From v) {
-  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
+  if constexpr (is_narrow_float<From>) {
     return convert<To>(float(v));
   } else if constexpr (std::is_same_v<From, Bool>) {
     return convert<To>(uint8_t(v.v != 0));
   } else if constexpr (std::is_same_v<To, Bool>) {
     if constexpr (IsComplex<From>::value)
-      return Bool{uint8_t(v.re != 0 || v.im != 0)};
+      return Bool{uint8_t(float(v.re) != 0 || float(v.im) != 0)};
     else
       return Bool{uint8_t(v != From(0))};
   } else if constexpr (IsComplex<To>::value) {
     using R = decltype(To::re);
     if constexpr (IsComplex<From>::value)
-      return To{R(v.re), R(v.im)};
+      return To{convert<R>(v.re), convert<R>(v.im)};
     else
-      return To{R(v), R(0)};
+      return To{convert<R>(v), R(0.0f)};
   } else if constexpr (IsComplex<From>::value) {
     return convert<To>(v.re);
-  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+  } else if constexpr (is_narrow_float<To>) {
     return To(float(v));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    if constexpr (sizeof(To) >= 4)
+    if constexpr (std::is_same_v<To, uint64_t>)
+      return saturate_unsigned(v);
+    else if constexpr (std::is_same_v<To, uint32_t>)
+      return To(saturate<int64_t>(v));
+    else if constexpr (sizeof(To) >= 4)
       return saturate<To>(v);
     else
       return To(saturate<int32_t>(v));
@@ -121,6 +138,24 @@ void store<Half, float>(const void* src, void* dst, int64_t stride, int64_t n) {
 }
 #endif
 
+// The C++ type that stands for a dtype in these loops.
+template <class T>
+struct Stored {
+  using type = T;
+};
+template <>
+struct Stored<bool> {
+  using type = Bool;
+};
+template <class R>
+struct Stored<std::complex<R>> {
+  using type = Complex<R>;
+};
+template <>
+struct Stored<ComplexHalf> {
+  using type = Complex<Half>;
+};
+
 template <class From>
 constexpr void fill_loads(ConvertFn* row) {
   row[int(ComputeType::F32)] = load<float, From>;
@@ -131,42 +166,29 @@ constexpr void fill_loads(ConvertFn* row) {
   row[int(ComputeType::C64)] = load<Complex<float>, From>;
   row[int(ComputeType::C128)] = load<Complex<double>, From>;
 }
-template <class From>
-constexpr void fill_stores(StoreFn* row) {
-  row[int(DType::Bool)] = store<Bool, From>;
-  row[int(DType::UInt8)] = store<uint8_t, From>;
-  row[int(DType::Int8)] = store<int8_t, From>;
-  row[int(DType::Int16)] = store<int16_t, From>;
-  row[int(DType::Int32)] = store<int32_t, From>;
-  row[int(DType::Int64)] = store<int64_t, From>;
-  row[int(DType::Float16)] = store<Half, From>;
-  row[int(DType::BFloat16)] = store<BFloat16, From>;
-  row[int(DType::Float32)] = store<float, From>;
-  row[int(DType::Float64)] = store<double, From>;
-  row[int(DType::Complex64)] = store<Complex<float>, From>;
-  row[int(DType::Complex128)] = store<Complex<double>, From>;
+template <class To, DType dtype>
+constexpr void fill_stores(ConvertTable& t) {
+  t.store[int(ComputeType::F32)][int(dtype)] = store<To, float>;
+  t.store[int(ComputeType::F64)][int(dtype)] = store<To, double>;
+  t.store[int(ComputeType::I32)][int(dtype)] = store<To, int32_t>;
+  t.store[int(ComputeType::I64)][int(dtype)] = store<To, int64_t>;
+  t.store[int(ComputeType::U8)][int(dtype)] = store<To, Bool>;
+  t.store[int(ComputeType::C64)][int(dtype)] = store<To, Complex<float>>;
+  t.store[int(ComputeType::C128)][int(dtype)] = store<To, Complex<double>>;
+}
+template <class T, DType dtype>
+constexpr void fill_dtype(ConvertTable& t) {
+  if constexpr (is_convertible(dtype)) {
+    using S = typename Stored<T>::type;
+    fill_loads<S>(t.load[int(dtype)]);
+    fill_stores<S, dtype>(t);
+  }
 }
 constexpr ConvertTable make_table() {
   ConvertTable t{};
-  fill_loads<Bool>(t.load[int(DType::Bool)]);
-  fill_loads<uint8_t>(t.load[int(DType::UInt8)]);
-  fill_loads<int8_t>(t.load[int(DType::Int8)]);
-  fill_loads<int16_t>(t.load[int(DType::Int16)]);
-  fill_loads<int32_t>(t.load[int(DType::Int32)]);
-  fill_loads<int64_t>(t.load[int(DType::Int64)]);
-  fill_loads<Half>(t.load[int(DType::Float16)]);
-  fill_loads<BFloat16>(t.load[int(DType::BFloat16)]);
-  fill_loads<float>(t.load[int(DType::Float32)]);
-  fill_loads<double>(t.load[int(DType::Float64)]);
-  fill_loads<Complex<float>>(t.load[int(DType::Complex64)]);
-  fill_loads<Complex<double>>(t.load[int(DType::Complex128)]);
-  fill_stores<float>(t.store[int(ComputeType::F32)]);
-  fill_stores<double>(t.store[int(ComputeType::F64)]);
-  fill_stores<int32_t>(t.store[int(ComputeType::I32)]);
-  fill_stores<int64_t>(t.store[int(ComputeType::I64)]);
-  fill_stores<Bool>(t.store[int(ComputeType::U8)]);
-  fill_stores<Complex<float>>(t.store[int(ComputeType::C64)]);
-  fill_stores<Complex<double>>(t.store[int(ComputeType::C128)]);
+#define VESTA_ROW(name, type, text, torch_name, kind) fill_dtype<type, DType::name>(t);
+  VESTA_ALL_DTYPES(VESTA_ROW)
+#undef VESTA_ROW
   return t;
 }
 

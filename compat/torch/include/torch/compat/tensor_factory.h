@@ -206,6 +206,12 @@ class TensorDataContainer {
         return put(to, int32_t(scalar_.toLong()));
       case kInt64:
         return put(to, scalar_.toLong());
+      case kUInt16:
+        return put(to, scalar_.toUInt16());
+      case kUInt32:
+        return put(to, scalar_.toUInt32());
+      case kUInt64:
+        return put(to, scalar_.toUInt64());
       case kFloat16:
         return put(to, Half(float(scalar_.toDouble())));
       case kBFloat16:
