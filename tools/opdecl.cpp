@@ -230,8 +230,9 @@ Signature signature(const Decl& d, bool method) {
     g.params_with_defaults += sep + (checked ? "BoolArg" : type) + " " + name + (exact ? "" : init);
     std::string own = "Is_" + name;
     if (checked)
-      g.template_head += (g.template_head.empty() ? "" : ", ") +
-                         ("class " + own + " = bool, std::enable_if_t<std::is_same_v<" + own + ", bool>, int> = 0");
+      g.template_head +=
+          (g.template_head.empty() ? "" : ", ") +
+          ("class " + own + " = bool, std::enable_if_t<std::is_same_v<" + own + ", bool>, int> = 0");
     g.template_params += sep + (checked ? own : type) + " " + name + init;
     g.template_pass += sep + (checked ? "BoolArg(" + name + ")" : name);
   };
@@ -368,8 +369,12 @@ void find_exact_bools(std::vector<Family>& families) {
   for (auto& f : families)
     for (auto& d : f.decls) overloads[function_name(d)].push_back(&d);
   auto is_bool = [](const SchemaArg& a) { return a.type == ArgType::Bool && !a.list && !a.optional; };
-  auto takes_integers = [](const SchemaArg& a) { return a.type == ArgType::Int || a.type == ArgType::Scalar; };
-  auto same_type = [](const SchemaArg& a, const SchemaArg& b) { return a.type == b.type && a.list == b.list; };
+  auto takes_integers = [](const SchemaArg& a) {
+    return a.type == ArgType::Int || a.type == ArgType::Scalar;
+  };
+  auto same_type = [](const SchemaArg& a, const SchemaArg& b) {
+    return a.type == b.type && a.list == b.list;
+  };
   for (auto& [name, group] : overloads)
     for (Decl* d : group)
       for (Decl* other : group) {
@@ -385,8 +390,8 @@ void find_exact_bools(std::vector<Family>& families) {
 std::string declaration(const Signature& g, const std::string& name, const std::string& tail) {
   std::string text = g.result + " " + name + "(" + g.params_with_defaults + ")" + tail + ";\n";
   if (!g.template_head.empty())
-    text += "template <" + g.template_head + ">\n" + (tail.empty() ? "inline " : "") + g.result + " " + name + "(" +
-            g.template_params + ")" + tail + " {\n  return " + name + "(" + g.template_pass + ");\n}\n";
+    text += "template <" + g.template_head + ">\n" + (tail.empty() ? "inline " : "") + g.result + " " + name +
+            "(" + g.template_params + ")" + tail + " {\n  return " + name + "(" + g.template_pass + ");\n}\n";
   return text;
 }
 

@@ -156,7 +156,7 @@ class CaseBuilder {
 
 // libtorch's numbers of dtypes, by which recordings name them.
 int64_t recorded_number(DType t) {
-  constexpr int8_t kNumbers[kNumDTypes] = {11, 0,  1,  2,  3,  4,  5,  15, 6,  7, 9,
+  constexpr int8_t kNumbers[kNumDTypes] = {11, 0,  1,  2,  3,  4,  5,  15, 6,  7,  9,
                                            10, 27, 28, 29, 24, 23, 26, 25, 44, 45, 8};
   return int(t) < kNumDTypes ? kNumbers[int(t)] : -1;
 }

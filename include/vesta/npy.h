@@ -9,14 +9,14 @@
 namespace vesta {
 
 // Reads an array of format version 1.0, 2.0 or 3.0, in C or Fortran order (which gives reversed strides, not a copy), in
-// either byte order. Types: bool, uint8, int8 to int64, float16 to float64, complex64 and complex128. As load_safetensors,
+// either byte order. Types: bool, uint8 to uint64, int8 to int64, float16 to float64, complex64 and complex128. As load_safetensors,
 // the tensor shows the mapped file where it can, and writing to it does not change the file.
-// IoError: unreadable or malformed, the message says where. NotImplementedError: a type that Vesta has not got (unsigned
-// integers of more than 8 bits, longdouble, text, dates, records), or Python objects, which are never loaded.
+// IoError: unreadable or malformed, the message says where. NotImplementedError: a type that Vesta has not got
+// (longdouble, text, dates, records), or Python objects, which are never loaded.
 Tensor load_npy(const std::string& path);
 
 // Writes version 1.0, little-endian; tensors whose strides are those of Fortran order are written so, others in C order.
-// The file appears complete or not at all. ValueError: undefined, not on the CPU, or bfloat16, which NumPy has not got
+// The file appears complete or not at all. ValueError: undefined, not on the CPU, or of a type that NumPy has not got, such as bfloat16
 // (convert it to float32). IoError: the system's reason.
 void save_npy(const std::string& path, const Tensor& tensor);
 

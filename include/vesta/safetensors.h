@@ -16,9 +16,9 @@ struct Safetensors {
   MetadataMap metadata;  // free text by key; empty where the file has none
 };
 
-// Writes named tensors, of any shape and strides, to `path`: bool, integer and floating dtypes. The file appears complete
+// Writes named tensors, of any shape and strides, to `path`: all dtypes but complex128, complex32 and the fnuz forms of float8. The file appears complete
 // or not at all (temporary file, fsync, rename); an existing one is replaced only then. Equal maps give equal files.
-// ValueError: an undefined tensor, one without data, a complex dtype, a name or text that is not UTF-8, the reserved
+// ValueError: an undefined tensor, one without data, another dtype, a name or text that is not UTF-8, the reserved
 // name "__metadata__". IoError: the system's reason.
 //   save_safetensors("model.safetensors", {{"weight", w}, {"bias", b}}, {{"step", "100"}});
 void save_safetensors(const std::string& path, const TensorMap& tensors, const MetadataMap& metadata = {});

@@ -32,8 +32,8 @@ DType parse_dtype(const char* name, size_t length) {
 }
 DType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
 void set_default_dtype(DType t) {
-  VESTA_CHECK_AS(TypeError, is_floating_point(t) && !is_storage_only(t), "set_default_dtype: expected a floating type, got ",
-                 dtype_name(t));
+  VESTA_CHECK_AS(TypeError, is_floating_point(t) && !is_storage_only(t),
+                 "set_default_dtype: expected a floating type, got ", dtype_name(t));
   default_dtype.store(t, std::memory_order_relaxed);
 }
 
@@ -113,8 +113,8 @@ uint64_t Scalar::toUInt64() const {
 float Scalar::toFloat() const {
   double v = toDouble();
   // A finite number that would become infinite; the largest float stands for all that round to it.
-  VESTA_CHECK(!std::isfinite(v) || std::fabs(v) <= double(std::numeric_limits<float>::max()), "Scalar: ", str(),
-              " does not fit into float32");
+  VESTA_CHECK(!std::isfinite(v) || std::fabs(v) <= double(std::numeric_limits<float>::max()),
+              "Scalar: ", str(), " does not fit into float32");
   return float(v);
 }
 void Scalar::throw_too_large(uint64_t v) {

@@ -34,9 +34,9 @@ struct Table {
     if (b == DType::ComplexHalf) {
       if (is_storage_only(a)) return DType::Undefined;
       if (is_complex(a)) return a;
-      return a == DType::Float64                              ? DType::Complex128
+      return a == DType::Float64                           ? DType::Complex128
              : a == DType::Float32 || a == DType::BFloat16 ? DType::Complex64
-                                                              : b;
+                                                           : b;
     }
     return is_integral(b) && is_floating_point(a) && !is_storage_only(a) ? a : DType::Undefined;
   }
@@ -133,8 +133,9 @@ DType result_dtype(const Op& op, const Value* args) {
 }
 
 void check_dtype(const Op& op, DType t) {
-  VESTA_CHECK_AS(TypeError, op.def->types.accepts(t), op.name, ": does not take ", dtype_name(t), " tensors",
-                 is_storage_only(t) ? t == DType::Float4_e2m1fn_x2 ? "; view them as uint8" : "; cast first" : "");
+  VESTA_CHECK_AS(
+      TypeError, op.def->types.accepts(t), op.name, ": does not take ", dtype_name(t), " tensors",
+      is_storage_only(t) ? t == DType::Float4_e2m1fn_x2 ? "; view them as uint8" : "; cast first" : "");
 }
 
 DType common_dtype(const Op& op, const Value* args) {

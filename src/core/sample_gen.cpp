@@ -49,8 +49,8 @@ Tensor SampleGen::make(Shape sizes, Range r, DType dtype) {
                         : lo + draw() * (hi - lo);
     double im = is_complex(dtype) ? lo + draw() * (hi - lo) : 0;
     switch (dtype) {
-#define VESTA_ROW(name, type, text, torch_name, kind)      \
-  case DType::name:                                        \
+#define VESTA_ROW(name, type, text, torch_name, kind)   \
+  case DType::name:                                     \
     static_cast<type*>(p)[i] = element_of<type>(v, im); \
     break;
       VESTA_ALL_DTYPES(VESTA_ROW)

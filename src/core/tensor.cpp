@@ -118,7 +118,8 @@ Tensor Tensor::to(Device d, DType t, bool non_blocking, bool copy) const {
 }
 
 Tensor Tensor::meta() const {
-  return is_meta() ? *this : empty_strided(sizes(), strides(), TensorOptions(dtype()).device(DeviceType::Meta));
+  return is_meta() ? *this
+                   : empty_strided(sizes(), strides(), TensorOptions(dtype()).device(DeviceType::Meta));
 }
 
 Tensor Tensor::operator-() const { return neg(); }

@@ -22,19 +22,28 @@ struct TypeRow {
   uint8_t code, bits;
   uint16_t lanes = 1;
 };
-constexpr TypeRow kTypes[] = {
-    {kBool, kDLBool, 8},      {kUInt8, kDLUInt, 8},         {kInt8, kDLInt, 8},
-    {kInt16, kDLInt, 16},     {kInt32, kDLInt, 32},         {kInt64, kDLInt, 64},
-    {kFloat16, kDLFloat, 16}, {kBFloat16, kDLBfloat, 16},   {kFloat32, kDLFloat, 32},
-    {kFloat64, kDLFloat, 64}, {kComplex64, kDLComplex, 64}, {kComplex128, kDLComplex, 128},
-    {kUInt16, kDLUInt, 16},   {kUInt32, kDLUInt, 32},       {kUInt64, kDLUInt, 64},
-    {kFloat8_e4m3fn, kDLFloat8_e4m3fn, 8},
-    {kFloat8_e5m2, kDLFloat8_e5m2, 8},
-    {kFloat8_e4m3fnuz, kDLFloat8_e4m3fnuz, 8},
-    {kFloat8_e5m2fnuz, kDLFloat8_e5m2fnuz, 8},
-    {kFloat8_e8m0fnu, kDLFloat8_e8m0fnu, 8},
-    {kFloat4_e2m1fn_x2, kDLFloat4_e2m1fn, 4, 2},
-    {kComplexHalf, kDLComplex, 32}};
+constexpr TypeRow kTypes[] = {{kBool, kDLBool, 8},
+                              {kUInt8, kDLUInt, 8},
+                              {kInt8, kDLInt, 8},
+                              {kInt16, kDLInt, 16},
+                              {kInt32, kDLInt, 32},
+                              {kInt64, kDLInt, 64},
+                              {kFloat16, kDLFloat, 16},
+                              {kBFloat16, kDLBfloat, 16},
+                              {kFloat32, kDLFloat, 32},
+                              {kFloat64, kDLFloat, 64},
+                              {kComplex64, kDLComplex, 64},
+                              {kComplex128, kDLComplex, 128},
+                              {kUInt16, kDLUInt, 16},
+                              {kUInt32, kDLUInt, 32},
+                              {kUInt64, kDLUInt, 64},
+                              {kFloat8_e4m3fn, kDLFloat8_e4m3fn, 8},
+                              {kFloat8_e5m2, kDLFloat8_e5m2, 8},
+                              {kFloat8_e4m3fnuz, kDLFloat8_e4m3fnuz, 8},
+                              {kFloat8_e5m2fnuz, kDLFloat8_e5m2fnuz, 8},
+                              {kFloat8_e8m0fnu, kDLFloat8_e8m0fnu, 8},
+                              {kFloat4_e2m1fn_x2, kDLFloat4_e2m1fn, 4, 2},
+                              {kComplexHalf, kDLComplex, 32}};
 
 // What an exported struct keeps alive; the struct lies inside, so one deletion frees all.
 template <class Managed>

@@ -20,11 +20,10 @@ struct DTypeText {
   size_t width;
   DType dtype;
 };
-constexpr DTypeText kDTypes[] = {{'b', 1, kBool},      {'u', 1, kUInt8},      {'i', 1, kInt8},
-                                 {'i', 2, kInt16},     {'i', 4, kInt32},      {'i', 8, kInt64},
-                                 {'f', 2, kFloat16},   {'f', 4, kFloat32},    {'f', 8, kFloat64},
-                                 {'c', 8, kComplex64}, {'c', 16, kComplex128}, {'u', 2, kUInt16},
-                                 {'u', 4, kUInt32},    {'u', 8, kUInt64}};
+constexpr DTypeText kDTypes[] = {
+    {'b', 1, kBool},        {'u', 1, kUInt8},   {'i', 1, kInt8},    {'i', 2, kInt16},   {'i', 4, kInt32},
+    {'i', 8, kInt64},       {'f', 2, kFloat16}, {'f', 4, kFloat32}, {'f', 8, kFloat64}, {'c', 8, kComplex64},
+    {'c', 16, kComplex128}, {'u', 2, kUInt16},  {'u', 4, kUInt32},  {'u', 8, kUInt64}};
 constexpr std::string_view kMagic = "\x93NUMPY";
 
 // Types of NumPy that Vesta has not got, in words.

@@ -21,12 +21,24 @@ struct DTypeName {
   const char* text;
   DType dtype;
 };
-constexpr DTypeName kDTypes[] = {{"BOOL", kBool},   {"U8", kUInt8},   {"I8", kInt8},     {"I16", kInt16},
-                                 {"I32", kInt32},   {"I64", kInt64},  {"F16", kFloat16}, {"BF16", kBFloat16},
-                                 {"F32", kFloat32}, {"F64", kFloat64}, {"C64", kComplex64}, {"U16", kUInt16},
-                                 {"U32", kUInt32},  {"U64", kUInt64},
-                                 {"F8_E4M3", kFloat8_e4m3fn}, {"F8_E5M2", kFloat8_e5m2},
-                                 {"F8_E8M0", kFloat8_e8m0fnu}, {"F4", kFloat4_e2m1fn_x2}};
+constexpr DTypeName kDTypes[] = {{"BOOL", kBool},
+                                 {"U8", kUInt8},
+                                 {"I8", kInt8},
+                                 {"I16", kInt16},
+                                 {"I32", kInt32},
+                                 {"I64", kInt64},
+                                 {"F16", kFloat16},
+                                 {"BF16", kBFloat16},
+                                 {"F32", kFloat32},
+                                 {"F64", kFloat64},
+                                 {"C64", kComplex64},
+                                 {"U16", kUInt16},
+                                 {"U32", kUInt32},
+                                 {"U64", kUInt64},
+                                 {"F8_E4M3", kFloat8_e4m3fn},
+                                 {"F8_E5M2", kFloat8_e5m2},
+                                 {"F8_E8M0", kFloat8_e8m0fnu},
+                                 {"F4", kFloat4_e2m1fn_x2}};
 // Types of the format that Vesta has not got: told apart from nonsense.
 constexpr const char* kOtherDTypes[] = {"F6_E2M3", "F6_E3M2"};
 
@@ -238,8 +250,8 @@ std::string print_safetensors_header(std::vector<SafetensorsEntry>& entries, con
                 ", which the format cannot hold; save view_as_real of it");
     std::vector<int64_t> shape = e.sizes;
     if (e.dtype == kFloat4_e2m1fn_x2) {
-      VESTA_CHECK(!shape.empty(), "save_safetensors: tensor ", shown(e.name), " of dtype ", dtype_name(e.dtype),
-                  " has no last dim to count 4-bit numbers in");
+      VESTA_CHECK(!shape.empty(), "save_safetensors: tensor ", shown(e.name), " of dtype ",
+                  dtype_name(e.dtype), " has no last dim to count 4-bit numbers in");
       shape.back() = checked_mul<int64_t>(shape.back(), 2, "save_safetensors");
     }
     root[e.name] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {e.begin, e.end}}};

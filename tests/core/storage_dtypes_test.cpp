@@ -65,9 +65,10 @@ struct Format {
 // Random floats of all exponents near the format's range, their neighbours, and special values.
 std::vector<float> many_floats(double largest) {
   std::mt19937_64 random(kSeed);
-  std::vector<float> v{0,        -0.0f, INFINITY, -INFINITY, NAN,       -NAN,   1,         -1,
-                       1e-40f,   1e30f, -1e30f,   3.4e38f,   0x1p-126f, 0x1p-127f, 0x1.8p-127f, 0x1p-128f,
-                       0x1p127f, 0x1.8p127f, 0x1.7ffffep127f};
+  std::vector<float> v{0,         -0.0f,    INFINITY,   -INFINITY,      NAN,
+                       -NAN,      1,        -1,         1e-40f,         1e30f,
+                       -1e30f,    3.4e38f,  0x1p-126f,  0x1p-127f,      0x1.8p-127f,
+                       0x1p-128f, 0x1p127f, 0x1.8p127f, 0x1.7ffffep127f};
   for (int i = 0; i < 200000; ++i) {
     uint32_t bits = uint32_t(random());
     float f;
@@ -125,18 +126,20 @@ TEST(Float8, every_code_and_dense_random_floats_round_as_float64_says) {
 TEST(Float8, the_codes_that_pytorch_gives_at_the_edges) {
   // Read off PyTorch 2.14.1: x.to(dtype).view(torch.uint8).
   auto codes = [](DType t, std::vector<float> v) { return values(f32(v).to(t).view(kByte)); };
-  std::vector<float> v{0, -0.0f, INFINITY, -INFINITY, NAN, 448, 464, 465, 480, -480, 61439, 61440, 0x1p-10f, 0x1.8p-10f,
-                       0x1p-17f, 240, 247, 248, -1, 1.6f};
-  EXPECT_EQ(codes(kFloat8_e4m3fn, v), (Doubles{0, 0x80, 0x7e, 0xfe, 0x7f, 0x7e, 0x7e, 0x7e, 0x7e, 0xfe, 0x7e, 0x7e, 0, 1, 0,
-                                               0x77, 0x77, 0x78, 0xb8, 0x3d}));
-  EXPECT_EQ(codes(kFloat8_e5m2, v), (Doubles{0, 0x80, 0x7c, 0xfc, 0x7f, 0x5f, 0x5f, 0x5f, 0x60, 0xe0, 0x7b, 0x7c, 0x14, 0x16,
-                                             0, 0x5c, 0x5c, 0x5c, 0xbc, 0x3e}));
-  EXPECT_EQ(codes(kFloat8_e4m3fnuz, v), (Doubles{0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 2, 0,
-                                                 0x7f, 0x7f, 0x80, 0xc0, 0x45}));
-  EXPECT_EQ(codes(kFloat8_e5m2fnuz, v), (Doubles{0, 0, 0x80, 0x80, 0x80, 0x63, 0x63, 0x63, 0x64, 0xe4, 0x7f, 0x80, 0x18, 0x1a,
-                                                 1, 0x60, 0x60, 0x60, 0xc0, 0x42}));
-  EXPECT_EQ(codes(kFloat8_e8m0fnu, {0, INFINITY, NAN, 1e-40f, 0x1p-127f, 0x1.8p-127f, 0x1p-126f, 0x1p127f, 0x1.8p127f, -1,
-                                    1.4999f, 1.5f, 3, 240}),
+  std::vector<float> v{0,     -0.0f, INFINITY, -INFINITY,  NAN,      448, 464, 465, 480, -480,
+                       61439, 61440, 0x1p-10f, 0x1.8p-10f, 0x1p-17f, 240, 247, 248, -1,  1.6f};
+  EXPECT_EQ(codes(kFloat8_e4m3fn, v), (Doubles{0,    0x80, 0x7e, 0xfe, 0x7f, 0x7e, 0x7e, 0x7e, 0x7e, 0xfe,
+                                               0x7e, 0x7e, 0,    1,    0,    0x77, 0x77, 0x78, 0xb8, 0x3d}));
+  EXPECT_EQ(codes(kFloat8_e5m2, v), (Doubles{0,    0x80, 0x7c, 0xfc, 0x7f, 0x5f, 0x5f, 0x5f, 0x60, 0xe0,
+                                             0x7b, 0x7c, 0x14, 0x16, 0,    0x5c, 0x5c, 0x5c, 0xbc, 0x3e}));
+  EXPECT_EQ(codes(kFloat8_e4m3fnuz, v),
+            (Doubles{0,    0,    0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+                     0x80, 0x80, 1,    2,    0,    0x7f, 0x7f, 0x80, 0xc0, 0x45}));
+  EXPECT_EQ(codes(kFloat8_e5m2fnuz, v),
+            (Doubles{0,    0,    0x80, 0x80, 0x80, 0x63, 0x63, 0x63, 0x64, 0xe4,
+                     0x7f, 0x80, 0x18, 0x1a, 1,    0x60, 0x60, 0x60, 0xc0, 0x42}));
+  EXPECT_EQ(codes(kFloat8_e8m0fnu, {0, INFINITY, NAN, 1e-40f, 0x1p-127f, 0x1.8p-127f, 0x1p-126f, 0x1p127f,
+                                    0x1.8p127f, -1, 1.4999f, 1.5f, 3, 240}),
             (Doubles{0, 255, 255, 0, 0, 1, 1, 254, 255, 127, 127, 128, 129, 135}));
 }
 
@@ -163,7 +166,8 @@ TEST(Float8, a_scale_of_powers_of_two_rounds_halfway_up) {
 
 TEST(StorageCasts, of_every_source_type_go_through_float) {
   Tensor base = f32({-300, -2.5f, -1, 0, 0.3f, 1, 1.6f, 100, 300, 70000});
-  for (DType from : {kHalf, kBFloat16, kFloat, kDouble, kLong, kInt, kShort, kComplexFloat, kComplexDouble, kBool}) {
+  for (DType from :
+       {kHalf, kBFloat16, kFloat, kDouble, kLong, kInt, kShort, kComplexFloat, kComplexDouble, kBool}) {
     Tensor source = base.to(from), plain = source.to(kFloat);
     for (DType to : {kFloat8_e4m3fn, kFloat8_e5m2, kFloat8_e4m3fnuz, kFloat8_e5m2fnuz, kFloat8_e8m0fnu}) {
       Tensor want = plain.to(to).view(kByte);
@@ -257,35 +261,71 @@ TEST(StorageTypes, are_moved_as_their_bits_are) {
       {"copy_ broadcast", [](auto& x, auto& y) { return x.clone().copy_(y[1]); }},
       {"select", [](auto& x, auto&) { return x.select(1, 2); }},
       {"slice", [](auto& x, auto&) { return x.slice(0, 1, 4, 2); }},
-      {"index", [](auto& x, auto&) { return x.index({Slice(1, 3), 0}); }},
-      {"index None", [](auto& x, auto&) { return x.index({indexing::None, "...", -1}); }},
+      {"index",
+       [](auto& x, auto&) {
+         return x.index({Slice(1, 3), 0});
+       }},
+      {"index None",
+       [](auto& x, auto&) {
+         return x.index({indexing::None, "...", -1});
+       }},
       {"index tensor", [&](auto& x, auto&) { return x.index({rows.clamp_min(0)}); }},
       {"index mask", [&](auto& x, auto&) { return x.index({keep}); }},
       {"index_put", [&](auto& x, auto& y) { return x.index_put({rows}, y[0]); }},
       {"index_select", [&](auto& x, auto&) { return x.index_select(0, rows.clamp_min(0)); }},
-      {"index_copy", [&](auto& x, auto& y) { return x.index_copy(0, i64({3, 0}), y.slice(0, 0, 2)); }},
+      {"index_copy",
+       [&](auto& x, auto& y) {
+         return x.index_copy(0, i64({3, 0}), y.slice(0, 0, 2));
+       }},
       {"gather", [&](auto& x, auto&) { return x.gather(0, places); }},
       {"scatter", [&](auto& x, auto& y) { return x.scatter(0, places, y); }},
-      {"take", [&](auto& x, auto&) { return x.take(i64({11, 0, -1})); }},
+      {"take",
+       [&](auto& x, auto&) {
+         return x.take(i64({11, 0, -1}));
+       }},
       {"masked_select", [&](auto& x, auto&) { return x.masked_select(keep); }},
       {"where", [&](auto& x, auto& y) { return where(keep, x, y); }},
       {"flip", [](auto& x, auto&) { return x.flip({0}); }},
       {"roll", [](auto& x, auto&) { return x.roll(1, 1); }},
-      {"repeat", [](auto& x, auto&) { return x.repeat({2, 1}); }},
-      {"cat", [](auto& x, auto& y) { return cat({x, y, x}, 1); }},
-      {"stack", [](auto& x, auto& y) { return stack({x, y}); }},
-      {"reshape", [](auto& x, auto&) { return x.t().reshape({2, 6}); }},
-      {"permute", [](auto& x, auto&) { return x.permute({1, 0}); }},
-      {"expand", [](auto& x, auto&) { return x.unsqueeze(0).expand({2, 4, 3}); }},
+      {"repeat",
+       [](auto& x, auto&) {
+         return x.repeat({2, 1});
+       }},
+      {"cat",
+       [](auto& x, auto& y) {
+         return cat({x, y, x}, 1);
+       }},
+      {"stack",
+       [](auto& x, auto& y) {
+         return stack({x, y});
+       }},
+      {"reshape",
+       [](auto& x, auto&) {
+         return x.t().reshape({2, 6});
+       }},
+      {"permute",
+       [](auto& x, auto&) {
+         return x.permute({1, 0});
+       }},
+      {"expand",
+       [](auto& x, auto&) {
+         return x.unsqueeze(0).expand({2, 4, 3});
+       }},
       {"split", [](auto& x, auto&) { return x.split(3)[1]; }},
       {"unbind", [](auto& x, auto&) { return x.unbind(1)[2]; }},
       {"narrow", [](auto& x, auto&) { return x.narrow(1, 1, 2); }},
-      {"as_strided", [](auto& x, auto&) { return x.as_strided({2, 2}, {3, 2}, 1); }},
+      {"as_strided",
+       [](auto& x, auto&) {
+         return x.as_strided({2, 2}, {3, 2}, 1);
+       }},
       {"unfold", [](auto& x, auto&) { return x.unfold(0, 2, 1); }},
       {"diagonal", [](auto& x, auto&) { return x.diagonal(); }},
       {"detach", [](auto& x, auto&) { return x.detach(); }},
       {"to copy", [](auto& x, auto&) { return x.to(x.dtype(), false, true); }},
-      {"embedding", [&](auto& x, auto&) { return embedding(x, i64({3, 1})); }},
+      {"embedding",
+       [&](auto& x, auto&) {
+         return embedding(x, i64({3, 1}));
+       }},
   };
   for (DType t : kStorageTypes) {
     SCOPED_TRACE(dtype_name(t));
@@ -346,7 +386,10 @@ TEST(StorageTypes, are_seen_as_other_types_of_the_same_bytes) {
     EXPECT_TRUE(v.is_alias_of(bytes));
   }
   EXPECT_EQ(values(bytes.view(kUInt16).slice(1, 0, 2)), (Doubles{0x0201, 0x0403, 0x0a09, 0x0c0b}));
-  EXPECT_CONTAINS(error_of<ValueError>([&] { make<uint8_t>({1, 2, 3}, {3}).view(kUInt16); }), "divisible by 2");
+  EXPECT_CONTAINS(error_of<ValueError>([&] {
+                    make<uint8_t>({1, 2, 3}, {3}).view(kUInt16);
+                  }),
+                  "divisible by 2");
 }
 
 TEST(StorageTypes, are_refused_by_operators_that_compute) {
@@ -357,7 +400,7 @@ TEST(StorageTypes, are_refused_by_operators_that_compute) {
   const Call calls[] = {
       {"add", [](auto& x) { x + x; }},
       {"add", [](auto& x) { x + 1; }},
-      {"mul", [](auto& x) { x * x; }},
+      {"mul", [](auto& x) { x* x; }},
       {"neg", [](auto& x) { -x; }},
       {"abs", [](auto& x) { x.abs(); }},
       {"relu", [](auto& x) { x.relu(); }},
@@ -402,7 +445,8 @@ TEST(StorageTypes, promote_as_pytorch_says) {
     EXPECT_EQ(result_type(zeros({2}, u), Scalar(1)), u);
     EXPECT_EQ(result_type(zeros({2}, u), Scalar(1.5)), kFloat);
   }
-  for (DType f : {kFloat8_e4m3fn, kFloat8_e5m2, kFloat8_e4m3fnuz, kFloat8_e5m2fnuz, kFloat8_e8m0fnu, kFloat4_e2m1fn_x2}) {
+  for (DType f : {kFloat8_e4m3fn, kFloat8_e5m2, kFloat8_e4m3fnuz, kFloat8_e5m2fnuz, kFloat8_e8m0fnu,
+                  kFloat4_e2m1fn_x2}) {
     EXPECT_EQ(promote_types(f, f), f);
     for (DType other : {kBool, kByte, kInt, kLong, kHalf, kFloat, kComplexFloat, kUInt16, kComplexHalf})
       EXPECT_THROW(promote_types(f, other), TypeError) << dtype_name(other);
@@ -442,7 +486,8 @@ TEST(StorageTypes, have_libtorchs_names_and_properties) {
 TEST(StorageTypes, are_printed_as_their_values) {
   EXPECT_EQ(f32({1.5f, -0.25f}).to(kFloat8_e4m3fn).str(), " 1.5000\n-0.2500\n[ CPUFloat8_e4m3fnType{2} ]");
   EXPECT_EQ(make<uint16_t>({1, 65535}, {2}).str(), "     1\n 65535\n[ CPUUInt16Type{2} ]");
-  EXPECT_CONTAINS(make<uint8_t>({1, 35}, {2}).view(kFloat4_e2m1fn_x2).str(), " 35\n[ CPUFloat4_e2m1fn_x2Type{2} ]");
+  EXPECT_CONTAINS(make<uint8_t>({1, 35}, {2}).view(kFloat4_e2m1fn_x2).str(),
+                  " 35\n[ CPUFloat4_e2m1fn_x2Type{2} ]");
   EXPECT_CONTAINS(zeros({2}, kComplexHalf).str(), "[ CPUComplexHalfType{2} ]");
 }
 

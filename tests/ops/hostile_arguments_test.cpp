@@ -147,6 +147,10 @@ void tensor_changes(const Tensor& t, const std::function<void(std::string, Tenso
   }
   for (DType other : {kBool, kUInt8, kInt32, kInt64, kFloat16, kFloat64, kComplex64})
     if (other != t.dtype()) add(std::string("as ") + dtype_name(other), t.to(other));
+  // Types that only store: moved, or refused by name.
+  for (DType other : {kUInt16, kFloat8_e4m3fn, kComplexHalf})
+    add(std::string("as ") + dtype_name(other), t.to(other));
+  add("as float4_e2m1fn_x2", zeros(t.sizes(), TensorOptions(kFloat4_e2m1fn_x2)));
   if (!t.numel()) return;
   if (is_integral(t.dtype(), false)) {
     for (int64_t v : kHostileInts) {
@@ -259,7 +263,8 @@ std::vector<Change> changes_of(const OpCase& c) {
         add(std::string("\"") + s + "\"", std::string(s));
       add("10000 letters", std::string(10000, 'a'));
     } else if (a.type == ArgType::DType) {
-      for (DType t : {kBool, kUInt8, kInt64, kFloat16, kFloat64, kComplex64, DType::Undefined})
+      for (DType t : {kBool, kUInt8, kInt64, kFloat16, kFloat64, kComplex64, kUInt64, kFloat8_e5m2,
+                      kFloat4_e2m1fn_x2, kComplexHalf, DType::Undefined})
         add(dtype_name(t), t);
     } else if (a.type == ArgType::MemoryFormat) {
       for (auto f : {MemoryFormat::Contiguous, MemoryFormat::Preserve, MemoryFormat::ChannelsLast,

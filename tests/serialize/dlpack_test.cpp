@@ -10,8 +10,10 @@ namespace {
 
 using namespace dlpack;  // NOLINT
 
-constexpr DType kAllTypes[] = {kBool,    kUInt8,    kInt8,    kInt16,   kInt32,     kInt64,
-                               kFloat16, kBFloat16, kFloat32, kFloat64, kComplex64, kComplex128};
+// All of them, those that only store too.
+#define VESTA_ROW(name, ...) DType::name,
+constexpr DType kAllTypes[] = {VESTA_ALL_DTYPES(VESTA_ROW)};
+#undef VESTA_ROW
 
 // A producer that counts what happens to its structs.
 template <class Managed>

@@ -243,8 +243,8 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
     bool in_place = op.form == OpForm::InPlace;
     for (int j = 0; j < num_out; ++j) {
       out[j] = Tensor::borrow(args[in_place ? 0 : op.out_arg + j].tensor);
-      VESTA_CHECK_AS(TypeError, can_cast(result, out[j].dtype()) && is_convertible(out[j].dtype()), op.name, ": result type ",
-                     to_string(result), " can't be cast to the desired output type ",
+      VESTA_CHECK_AS(TypeError, can_cast(result, out[j].dtype()) && is_convertible(out[j].dtype()), op.name,
+                     ": result type ", to_string(result), " can't be cast to the desired output type ",
                      to_string(out[j].dtype()));
       if (in_place) {
         VESTA_CHECK(out[j].sizes() == IntArrayRef(shape), op.name,

@@ -40,8 +40,8 @@ inline I saturate(F v) {
 
 // The storage types of few bits, whose numbers are floats.
 template <class T>
-constexpr bool is_narrow_float =
-    !std::is_arithmetic_v<T> && !IsComplex<T>::value && !std::is_same_v<T, Bool> && std::is_convertible_v<T, float>;
+constexpr bool is_narrow_float = !std::is_arithmetic_v<T> && !IsComplex<T>::value &&
+                                 !std::is_same_v<T, Bool> && std::is_convertible_v<T, float>;
 
 // Negative numbers wrap, as from int64; from 2^64 on the largest; NaN gives 0.
 template <class F>
