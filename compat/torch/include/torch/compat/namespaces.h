@@ -48,7 +48,7 @@
 namespace vesta::detail {
 template <class T>
 inline constexpr bool has_libtorch_members = requires(const T& t) {
-  t.is_sparse();
+  t.is_ipu();
 };
 static_assert(has_libtorch_members<Tensor>,
               "torch/torch.h must be included before any header of Vesta's own");
