@@ -9,7 +9,6 @@
 
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
-#include "vesta/autograd.h"
 #include "vesta/ops.h"
 
 namespace vesta::libtorch_random {
@@ -30,7 +29,6 @@ Tensor in_memory_order(const Tensor& t, const Tensor& order) {
 // Calls draw() for each element of `out` in turn; Made is what it gives.
 template <class Made, class Draw>
 void fill_serially(const Tensor& out, const Tensor& order, DType made, Draw draw) {
-  NoGradGuard no_grad;
   const bool direct = out.is_contiguous() && order.is_contiguous() && out.dtype() == made;
   Tensor target = direct ? out : in_memory_order(out.detach(), order);
   Tensor buffer = direct ? out : empty_cpu(target.sizes(), made);
@@ -150,7 +148,6 @@ void fill_bernoulli(const Tensor& out, const Tensor& order, Mt19937& m, double p
 }
 void fill_bernoulli(const Tensor& out, const Tensor& p, Mt19937& m) {
   const std::lock_guard lock(m.mutex);
-  NoGradGuard no_grad;
   const Tensor probabilities = in_memory_order(p, out).contiguous();
   if (p.dtype() == kDouble) {
     const auto* x = probabilities.data_ptr<double>();
