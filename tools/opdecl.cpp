@@ -468,6 +468,8 @@ int run(int argc, char** argv) {
     ops << "namespace " << module << " {\n" << text.str() << "}  // namespace " << module << "\n\n";
   ops << "}  // namespace vesta\n";
   write_if_changed(dir + "/include/vesta/gen/ops.h", ops.str());
+  // A program may add inline members of its own, as compat/torch does; they change nothing of the layout.
+  methods << "#ifdef VESTA_TENSOR_MEMBERS\n#include VESTA_TENSOR_MEMBERS\n#endif\n";
   write_if_changed(dir + "/include/vesta/gen/tensor_methods.h", header + methods.str());
   write_if_changed(
       dir + "/private/gen/op_ids.h",
