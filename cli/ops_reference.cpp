@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -429,6 +430,7 @@ std::string entry_text(const Entry& e) {
 }  // namespace
 
 int write_reference(const std::string& dir) {
+  std::filesystem::create_directories(dir);
   std::map<std::string, std::map<std::string, Entry>> pages;
   std::map<int, Entry*> by_id;
   for (const Op* op : all_ops())
