@@ -76,6 +76,8 @@ class FunctionNode final : public VectorNode {
       for (size_t j = 0; j < cotangents.size(); ++j)
         if (!cotangents[j].defined()) cotangents[j] = zeros(out_sizes[j], out_options[j]);
     variable_list out = backward(ctx, std::move(cotangents));
+    // A backward that knows of arguments which this call left to their defaults gives nothing for them.
+    while (out.size() > gradients.size() && !out.back().defined()) out.pop_back();
     VESTA_CHECK(out.size() == gradients.size(), label, ": backward returned ", out.size(),
                 " gradients, expected ", gradients.size());
     for (size_t k = 0; k < out.size(); ++k) gradients[k] = out[k];

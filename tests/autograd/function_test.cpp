@@ -211,6 +211,30 @@ TEST(CustomFunction, records_nothing_under_no_grad) {
   EXPECT_FALSE(Scaled::apply(x, 1.0, w).requires_grad());
 }
 
+// Bias may be left out; backward has a gradient for it all the same.
+struct AddBias : autograd::Function<AddBias> {
+  static Tensor forward(AutogradContext* ctx, Tensor x, Tensor bias = Tensor()) {
+    ctx->saved_data["bias"] = bias.defined();
+    return bias.defined() ? x + bias : x * 1;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list dy) {
+    return {dy[0], ctx->saved_data["bias"].toBool() ? dy[0] : Tensor()};
+  }
+};
+struct TooMany : autograd::Function<TooMany> {
+  static Tensor forward(AutogradContext*, Tensor x) { return x * 1; }
+  static variable_list backward(AutogradContext*, variable_list dy) { return {dy[0], dy[0]}; }
+};
+
+TEST(CustomFunction, undefined_gradients_of_arguments_left_out_are_dropped_and_defined_ones_are_an_error) {
+  Tensor x = param({1, 2}), bias = param({3, 4});
+  AddBias::apply(x).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Doubles{1, 1}));
+  AddBias::apply(x, bias).sum().backward();
+  EXPECT_EQ(values(bias.grad()), (Doubles{1, 1}));
+  EXPECT_CONTAINS(error_of<ValueError>([&] { TooMany::apply(x).sum().backward(); }), "returned 2 gradients");
+}
+
 TEST(SavedValue, gives_values_of_the_common_kinds_and_names_what_it_holds_instead) {
   using autograd::SavedValue;
   EXPECT_EQ(SavedValue(5).toInt(), 5);
