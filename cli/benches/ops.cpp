@@ -1,10 +1,11 @@
-// Single operators, forward and backward, on the sizes of training: NAME/shape/dtype/fwd|bwd in microseconds. The ceiling
-// is the time that a plain copy by as many threads takes for the bytes that must be read and written at least. The peer
+// Single operators, forward and backward, on the sizes of training: NAME/shape/dtype/fwd|bwd in microseconds. The tables
+// of cases are in ops_*.cpp; about a third of the shapes is drawn from the seed. The ceiling is the time that a plain copy by as many threads takes for the bytes that must be read and written at least. The peer
 // is PyTorch with the same expression, alternating with ours.
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -16,6 +17,7 @@
 #include "base/thread_pool.h"
 #include "bench.h"
 #include "bench_peer.h"
+#include "ops_cases.h"
 #include "vesta/autograd.h"
 #include "vesta/error.h"
 #include "vesta/ops.h"
@@ -25,109 +27,20 @@ namespace vesta::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Tensors = std::vector<Tensor>;
-
-struct Input {
-  std::vector<int64_t> shape;
-  int64_t high = 0;  // > 0: integers below it instead of normal numbers
-};
-
-struct Case {
-  std::string name;  // without dtype and direction
-  std::vector<Input> inputs;
-  Tensor (*run)(const Tensors&);
-  const char* python;  // the same, of x[0], x[1], ...
-  const char* kinds = "f32 fwd bwd";
-  bool bandwidth = true;  // whether memory is what limits it
-};
-
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
-      {"add/64x64",
-       {{{64, 64}}, {{64, 64}}},
-       [](const Tensors& x) { return x[0] + x[1]; },
-       "x[0] + x[1]",
-       "f32 fwd"},
-      {"add/1024x1024",
-       {{{1024, 1024}}, {{1024, 1024}}},
-       [](const Tensors& x) { return x[0] + x[1]; },
-       "x[0] + x[1]",
-       "f32 bf16 fwd"},
-      {"add_row/1024x1024",
-       {{{1024, 1024}}, {{1024}}},
-       [](const Tensors& x) { return x[0] + x[1]; },
-       "x[0] + x[1]"},
-      {"mul/1024x1024",
-       {{{1024, 1024}}, {{1024, 1024}}},
-       [](const Tensors& x) { return x[0] * x[1]; },
-       "x[0] * x[1]",
-       "f32 fwd bwd"},
-      {"exp/1024x1024", {{{1024, 1024}}}, [](const Tensors& x) { return x[0].exp(); }, "x[0].exp()"},
-      {"tanh/1024x1024",
-       {{{1024, 1024}}},
-       [](const Tensors& x) { return x[0].tanh(); },
-       "x[0].tanh()",
-       "f32 fwd"},
-      {"gelu/2048x1536",
-       {{{2048, 1536}}},
-       [](const Tensors& x) { return gelu(x[0], "tanh"); },
-       "F.gelu(x[0], approximate='tanh')"},
-      {"transpose_copy/2048x2048",
-       {{{2048, 2048}}},
-       [](const Tensors& x) { return x[0].t().contiguous(); },
-       "x[0].t().contiguous()",
-       "f32 fwd"},
-      {"sum/4096x1024",
-       {{{4096, 1024}}},
-       [](const Tensors& x) { return x[0].sum(); },
-       "x[0].sum()",
-       "f32 bf16 fwd"},
-      {"sum_rows/4096x1024",
-       {{{4096, 1024}}},
-       [](const Tensors& x) { return x[0].sum({-1}); },
-       "x[0].sum(-1)",
-       "f32 fwd"},
-      {"sum_columns/4096x1024",
-       {{{4096, 1024}}},
-       [](const Tensors& x) { return x[0].sum({0}); },
-       "x[0].sum(0)",
-       "f32 fwd"},
-      {"amax_rows/4096x1024",
-       {{{4096, 1024}}},
-       [](const Tensors& x) { return x[0].amax({-1}); },
-       "x[0].amax(-1)",
-       "f32 fwd"},
-      {"softmax/64x64",
-       {{{64, 64}}},
-       [](const Tensors& x) { return x[0].softmax(-1); },
-       "x[0].softmax(-1)",
-       "f32 fwd"},
-      {"softmax/4096x1024",
-       {{{4096, 1024}}},
-       [](const Tensors& x) { return x[0].softmax(-1); },
-       "x[0].softmax(-1)"},
-      {"layer_norm/2048x384",
-       {{{2048, 384}}, {{384}}, {{384}}},
-       [](const Tensors& x) { return layer_norm(x[0], {384}, x[1], x[2]); },
-       "F.layer_norm(x[0], (384,), x[1], x[2])"},
-      {"cross_entropy/2048x256",
-       {{{2048, 256}}, {{2048}, 256}},
-       [](const Tensors& x) { return cross_entropy_loss(x[0], x[1]); },
-       "F.cross_entropy(x[0], x[1])"},
-      {"embedding/2048x384",
-       {{{256, 384}}, {{2048}, 256}},
-       [](const Tensors& x) { return embedding(x[0], x[1]); },
-       "F.embedding(x[1], x[0])",
-       "f32 fwd bwd",
-       false},
-      {"sdpa_causal/8x6x256x64",
-       {{{8, 6, 256, 64}}, {{8, 6, 256, 64}}, {{8, 6, 256, 64}}},
-       [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], {}, 0.0, true); },
-       "F.scaled_dot_product_attention(x[0], x[1], x[2], is_causal=True)",
-       "f32 fwd bwd",
-       false},
-  };
+OpCases all_cases(uint64_t seed) {
+  OpCases all;
+  for (auto* add :
+       {add_pointwise_cases, add_reduction_cases, add_norm_cases, add_spatial_cases, add_index_cases, add_step_cases})
+    add(all, seed);
   return all;
+}
+
+// The peer's word.
+const char* dtype_word(DType dtype) {
+  return dtype == kFloat      ? "float32"
+         : dtype == kBFloat16 ? "bfloat16"
+         : dtype == kDouble   ? "float64"
+                              : "int64";
 }
 
 double bytes_of(const Tensors& tensors) {
@@ -176,30 +89,55 @@ double sample(const std::function<void()>& body, int calls) {
   return best;
 }
 
-void run_case(const BenchOptions& o, Peer* peer, const Case& c, ScalarType dtype, const char* dtype_name,
+Tensor make_input(const BenchInput& in, DType dtype, bool backward) {
+  std::vector<int64_t> shape = in.shape;
+  const size_t last = shape.size() - 1;
+  if (in.is("transposed")) std::swap(shape[last], shape[last - 1]);
+  if (in.is("every_other")) shape[last] *= 2;
+  Tensor t;
+  if (in.high > 0)
+    t = randint(0, in.high, shape, TensorOptions(kLong));
+  else if (in.is("mask"))
+    t = rand(shape).lt(0.5);
+  else if (is_integral(dtype, true))
+    t = randint(0, 1000, shape, TensorOptions(dtype));
+  else if (in.is("uniform"))
+    t = (rand(shape) * 0.98 + 0.01).to(dtype);
+  else
+    t = randn(shape).to(dtype);
+  if (in.is("sorted")) t = std::get<0>(t.sort(-1));
+  if (in.is("transposed")) t = t.transpose(-1, -2);
+  if (in.is("every_other")) t = t.slice(-1, 0, std::nullopt, 2);
+  if (backward && is_floating_point(t.dtype()) && !in.is("fixed")) t = t.detach().requires_grad_();
+  return t;
+}
+
+void run_case(const BenchOptions& o, Peer* peer, const OpCase& c, DType dtype, const char* dtype_name,
               bool backward) {
   std::string name = c.name + "/" + dtype_name + (backward ? "/bwd" : "/fwd");
   if (!o.wanted(name)) return;
   Tensors inputs, wanted;
   nlohmann::json request = {{"name", name},
-                            {"dtype", dtype == kFloat ? "float32" : "bfloat16"},
+                            {"dtype", dtype_word(dtype)},
                             {"expr", c.python},
+                            {"setup", c.python_setup},
                             {"bwd", backward}};
   for (auto& in : c.inputs) {
-    Tensor t = in.high > 0 ? randint(0, in.high, in.shape, TensorOptions(kLong)) : randn(in.shape).to(dtype);
-    if (backward && in.high == 0) wanted.push_back(t.requires_grad_());
-    inputs.push_back(t);
+    inputs.push_back(make_input(in, dtype, backward));
+    if (inputs.back().requires_grad()) wanted.push_back(inputs.back());
     request["inputs"].push_back(in.shape);
     request["high"].push_back(in.high);
+    request["form"].push_back(in.form);
   }
-  Tensor y = c.run(inputs), dy = ones_like(y);
-  std::function<void()> body = [&] { c.run(inputs); };
+  BenchStep step = c.prepare ? c.prepare(inputs) : [&] { return c.run(inputs); };
+  Tensor y = step(), dy = backward ? ones_like(y) : Tensor();
+  std::function<void()> body = [&] { step(); };
   if (backward) body = [&] { autograd::grad({y}, wanted, {dy}, true); };
   if (o.calls > 0) {
     for (int i = 0; i < o.calls; ++i) body();
     return;
   }
-  int calls = int(std::clamp(5e3 / sample(body, 1), 1.0, 5000.0));  // about 5 ms
+  int calls = int(std::clamp(3e3 / sample(body, 1), 1.0, 3000.0));  // about 3 ms
   request["calls"] = calls;
   std::vector<double> ours, theirs;
   for (int pair = 0; pair < o.pairs; ++pair) {
@@ -231,9 +169,10 @@ int run(const BenchOptions& o) {
   if (!o.peer_python.empty() && o.calls == 0)
     peer = std::make_unique<Peer>(std::vector<std::string>{o.peer_python, VESTA_BENCH_PEERS "/ops_torch.py",
                                                            std::to_string(num_threads())});
-  for (auto& c : cases()) {
+  for (auto& c : all_cases(o.seed)) {
     std::string kinds = c.kinds;
-    for (auto [dtype, text] : {std::pair(kFloat, "f32"), std::pair(kBFloat16, "bf16")})
+    for (auto [dtype, text] : {std::pair(kFloat, "f32"), std::pair(kBFloat16, "bf16"),
+                               std::pair(kDouble, "f64"), std::pair(kLong, "i64")})
       for (bool backward : {false, true})
         if (kinds.find(text) != kinds.npos && kinds.find(backward ? "bwd" : "fwd") != kinds.npos)
           run_case(o, peer.get(), c, dtype, text, backward);
@@ -242,6 +181,18 @@ int run(const BenchOptions& o) {
 }
 
 }  // namespace
+
+std::vector<int64_t> DrawnShapes::matrix(int64_t elements, int64_t low, int64_t high) {
+  const double share = double(between(0, 1'000'000)) / 1e6;
+  const int64_t columns = int64_t(double(low) * std::pow(double(high) / double(low), share));
+  return {std::max<int64_t>(1, elements / columns), columns};
+}
+
+std::string case_name(const char* op, const std::vector<int64_t>& shape) {
+  std::string name = op;
+  for (size_t d = 0; d < shape.size(); ++d) name += (d ? "x" : "/") + std::to_string(shape[d]);
+  return name;
+}
 
 extern const Bench ops_bench;
 const Bench ops_bench = {

@@ -10,30 +10,30 @@
 // The element types in the order of their numbers, which the C interface and files of this library rely on.
 // X(enumerator, C++ type, name in texts and files, libtorch's name, class). The first ones take part in arithmetic and
 // promotion; they are ordered by class, then width.
-#define VESTA_ARITHMETIC_DTYPES(X)                             \
-  X(Bool, bool, "bool", "Bool", Bool)                          \
-  X(UInt8, uint8_t, "uint8", "Byte", Unsigned)                 \
-  X(Int8, int8_t, "int8", "Char", Signed)                      \
-  X(Int16, int16_t, "int16", "Short", Signed)                  \
-  X(Int32, int32_t, "int32", "Int", Signed)                    \
-  X(Int64, int64_t, "int64", "Long", Signed)                   \
-  X(Float16, Half, "float16", "Half", Floating)                \
-  X(BFloat16, BFloat16, "bfloat16", "BFloat16", Floating)      \
-  X(Float32, float, "float32", "Float", Floating)              \
-  X(Float64, double, "float64", "Double", Floating)            \
+#define VESTA_ARITHMETIC_DTYPES(X)                                        \
+  X(Bool, bool, "bool", "Bool", Bool)                                     \
+  X(UInt8, uint8_t, "uint8", "Byte", Unsigned)                            \
+  X(Int8, int8_t, "int8", "Char", Signed)                                 \
+  X(Int16, int16_t, "int16", "Short", Signed)                             \
+  X(Int32, int32_t, "int32", "Int", Signed)                               \
+  X(Int64, int64_t, "int64", "Long", Signed)                              \
+  X(Float16, Half, "float16", "Half", Floating)                           \
+  X(BFloat16, BFloat16, "bfloat16", "BFloat16", Floating)                 \
+  X(Float32, float, "float32", "Float", Floating)                         \
+  X(Float64, double, "float64", "Double", Floating)                       \
   X(Complex64, std::complex<float>, "complex64", "ComplexFloat", Complex) \
   X(Complex128, std::complex<double>, "complex128", "ComplexDouble", Complex)
 // These only store: they are made, filled, copied, viewed, indexed, compared for equality and cast.
-#define VESTA_STORAGE_DTYPES(X)                                                                 \
-  X(UInt16, uint16_t, "uint16", "UInt16", Unsigned)                                             \
-  X(UInt32, uint32_t, "uint32", "UInt32", Unsigned)                                             \
-  X(UInt64, uint64_t, "uint64", "UInt64", Unsigned)                                             \
-  X(Float8_e4m3fn, Float8_e4m3fn, "float8_e4m3fn", "Float8_e4m3fn", Floating)                   \
-  X(Float8_e5m2, Float8_e5m2, "float8_e5m2", "Float8_e5m2", Floating)                           \
-  X(Float8_e4m3fnuz, Float8_e4m3fnuz, "float8_e4m3fnuz", "Float8_e4m3fnuz", Floating)           \
-  X(Float8_e5m2fnuz, Float8_e5m2fnuz, "float8_e5m2fnuz", "Float8_e5m2fnuz", Floating)           \
-  X(Float8_e8m0fnu, Float8_e8m0fnu, "float8_e8m0fnu", "Float8_e8m0fnu", Floating)               \
-  X(Float4_e2m1fn_x2, Float4_e2m1fn_x2, "float4_e2m1fn_x2", "Float4_e2m1fn_x2", Floating)       \
+#define VESTA_STORAGE_DTYPES(X)                                                           \
+  X(UInt16, uint16_t, "uint16", "UInt16", Unsigned)                                       \
+  X(UInt32, uint32_t, "uint32", "UInt32", Unsigned)                                       \
+  X(UInt64, uint64_t, "uint64", "UInt64", Unsigned)                                       \
+  X(Float8_e4m3fn, Float8_e4m3fn, "float8_e4m3fn", "Float8_e4m3fn", Floating)             \
+  X(Float8_e5m2, Float8_e5m2, "float8_e5m2", "Float8_e5m2", Floating)                     \
+  X(Float8_e4m3fnuz, Float8_e4m3fnuz, "float8_e4m3fnuz", "Float8_e4m3fnuz", Floating)     \
+  X(Float8_e5m2fnuz, Float8_e5m2fnuz, "float8_e5m2fnuz", "Float8_e5m2fnuz", Floating)     \
+  X(Float8_e8m0fnu, Float8_e8m0fnu, "float8_e8m0fnu", "Float8_e8m0fnu", Floating)         \
+  X(Float4_e2m1fn_x2, Float4_e2m1fn_x2, "float4_e2m1fn_x2", "Float4_e2m1fn_x2", Floating) \
   X(ComplexHalf, ComplexHalf, "complex32", "ComplexHalf", Complex)
 #define VESTA_ALL_DTYPES(X) VESTA_ARITHMETIC_DTYPES(X) VESTA_STORAGE_DTYPES(X)
 
@@ -111,7 +111,7 @@ struct Float8 {
 
  private:
   static constexpr int kBias = (1 << (exponent_bits - 1)) - (kind == Float8Kind::Fnuz ? 0 : 1);
-  static constexpr uint32_t kLargest = kind == Float8Kind::Ieee     ? ((1u << exponent_bits) - 1) << mantissa_bits
+  static constexpr uint32_t kLargest = kind == Float8Kind::Ieee ? ((1u << exponent_bits) - 1) << mantissa_bits
                                        : kind == Float8Kind::Finite ? 0x7eu
                                                                     : 0x7fu;
 
@@ -143,10 +143,10 @@ struct Float8 {
     return sign ? -v : v;
   }
 };
-using Float8_e4m3fn = Float8<4, 3, Float8Kind::Finite>;      // up to 448
-using Float8_e5m2 = Float8<5, 2, Float8Kind::Ieee>;          // up to 57344, then infinity
-using Float8_e4m3fnuz = Float8<4, 3, Float8Kind::Fnuz>;      // up to 240
-using Float8_e5m2fnuz = Float8<5, 2, Float8Kind::Fnuz>;      // up to 57344
+using Float8_e4m3fn = Float8<4, 3, Float8Kind::Finite>;  // up to 448
+using Float8_e5m2 = Float8<5, 2, Float8Kind::Ieee>;      // up to 57344, then infinity
+using Float8_e4m3fnuz = Float8<4, 3, Float8Kind::Fnuz>;  // up to 240
+using Float8_e5m2fnuz = Float8<5, 2, Float8Kind::Fnuz>;  // up to 57344
 
 // A power of two from 2^-127 to 2^127 or NaN (255), without sign: the scale of a block (OCP Microscaling 1.0).
 struct Float8_e8m0fnu {
@@ -203,7 +203,9 @@ constexpr bool is_integral(DType t, bool include_bool = false) {
   DTypeClass c = dtype_class(t);
   return c == DTypeClass::Unsigned || c == DTypeClass::Signed || (include_bool && c == DTypeClass::Bool);
 }
-constexpr bool is_signed(DType t) { return dtype_class(t) >= DTypeClass::Signed && t != DType::Undefined && t != DType::Float8_e8m0fnu; }
+constexpr bool is_signed(DType t) {
+  return dtype_class(t) >= DTypeClass::Signed && t != DType::Undefined && t != DType::Float8_e8m0fnu;
+}
 // complex64 -> float32 and so on; other types as they are.
 constexpr DType real_dtype(DType t) {
   return t == DType::Complex64     ? DType::Float32

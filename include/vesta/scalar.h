@@ -30,9 +30,9 @@ class Scalar {
   Scalar(Half v) : kind_(ScalarKind::Float), re_(float(v)) {}      // NOLINT
   Scalar(BFloat16 v) : kind_(ScalarKind::Float), re_(float(v)) {}  // NOLINT
   template <int e, int m, Float8Kind k>
-  Scalar(Float8<e, m, k> v) : kind_(ScalarKind::Float), re_(float(v)) {}         // NOLINT
-  Scalar(Float8_e8m0fnu v) : kind_(ScalarKind::Float), re_(float(v)) {}          // NOLINT
-  Scalar(ComplexHalf v) : Scalar(static_cast<std::complex<float>>(v)) {}         // NOLINT
+  Scalar(Float8<e, m, k> v) : kind_(ScalarKind::Float), re_(float(v)) {}  // NOLINT
+  Scalar(Float8_e8m0fnu v) : kind_(ScalarKind::Float), re_(float(v)) {}   // NOLINT
+  Scalar(ComplexHalf v) : Scalar(static_cast<std::complex<float>>(v)) {}  // NOLINT
   template <class T>
   Scalar(std::complex<T> v)
       : kind_(ScalarKind::Complex), re_(double(v.real())), im_(double(v.imag())) {}  // NOLINT
@@ -104,7 +104,10 @@ T Scalar::to() const {
            : sizeof(T) == 2 ? T(toUInt16())
                             : T(toByte());
   else if constexpr (std::is_integral_v<T>)
-    return sizeof(T) == 8 ? T(toLong()) : sizeof(T) == 4 ? T(toInt()) : sizeof(T) == 2 ? T(toShort()) : T(toChar());
+    return sizeof(T) == 8   ? T(toLong())
+           : sizeof(T) == 4 ? T(toInt())
+           : sizeof(T) == 2 ? T(toShort())
+                            : T(toChar());
   else if constexpr (std::is_same_v<T, std::complex<float>>)
     return toComplexFloat();
   else if constexpr (std::is_same_v<T, std::complex<double>>)

@@ -240,7 +240,7 @@ class Tensor {
   Tensor to(Device device, DType dtype, bool non_blocking = false, bool copy = false) const;
   Tensor to(const Tensor& like) const { return to(like.dtype()); }
   Tensor cpu() const { return *this; }
-  Tensor meta() const;                                                            // sizes and strides without elements
+  Tensor meta() const;  // sizes and strides without elements
   Tensor chalf() const { return to(DType::ComplexHalf); }
   Tensor cuda() const { return to(Device(DeviceType::CUDA), dtype()); }  // NotImplementedError in this build
   Tensor to_dense() const { return *this; }

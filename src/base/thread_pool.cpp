@@ -1,6 +1,7 @@
-// The pool behind parallel_for: chunks handed out by one atomic counter, workers that spin ~30 us and then
-// sleep on a futex. No queues and no stealing: one region runs at a time, and a caller that finds the pool
-// taken (another user thread is in a region) or that is itself inside a region runs all its chunks inline.
+// The pool behind parallel_for: each thread takes the chunks of its own contiguous share of the range in order, so that
+// its reads are streams and come back to the same core's cache in the next region; then it helps with the other shares.
+// Workers spin ~30 us and then sleep on a futex. One region runs at a time, and a caller that finds the pool taken
+// (another user thread is in a region) or that is itself inside a region runs all its chunks inline.
 #include "base/thread_pool.h"
 
 #include <vesta/error.h>
@@ -78,12 +79,19 @@ class Pool {
   struct Job {
     FunctionRef<void(int64_t, int64_t)>* body = nullptr;
     int64_t begin = 0, end = 0, grain = 1, chunks = 0;
+    int shares = 1;
   };
+  // A thread's share: chunks [next, end).
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+  static constexpr int kMaxShares = 64;
 
   void work(int index, uint32_t seen);
   bool join();
   void leave();
-  void run_chunks();
+  void run_chunks(int index);
   void wait_until_idle();
   bool may_spin() const {
     return live_.load(std::memory_order_relaxed) + inline_callers.load(std::memory_order_relaxed) <= cores_;
@@ -103,7 +111,7 @@ class Pool {
   alignas(64) std::atomic<uint32_t> state_{0};
   alignas(64) std::atomic<uint32_t> epoch_{0};  // changes with each region; idle workers wait on it
   std::atomic<int> sleepers_{0};
-  alignas(64) std::atomic<int64_t> next_{0};
+  Share shares_[kMaxShares];  // with more threads several begin at the same one
   std::atomic<bool> failed_{false};
   alignas(64) std::atomic<bool> taken_{false};
 };
@@ -150,19 +158,22 @@ void Pool::leave() {
   if ((before & kCountMask) == 1 && (before & kWaiting)) prim::futex_wake(state_, 1);
 }
 
-void Pool::run_chunks() {
+void Pool::run_chunks(int index) {
   const Job& job = job_;
-  while (true) {
-    int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
-    if (chunk >= job.chunks) return;
-    int64_t from = job.begin + chunk * job.grain;
-    int64_t to = chunk + 1 == job.chunks ? job.end : from + job.grain;
-    try {
-      (*job.body)(from, to);
-    } catch (...) {
-      next_.store(job.chunks, std::memory_order_relaxed);
-      if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
-      return;
+  for (int k = 0; k < job.shares; ++k) {
+    Share& share = shares_[(index + k) % job.shares];
+    while (share.next.load(std::memory_order_relaxed) < share.end) {
+      if (failed_.load(std::memory_order_relaxed)) return;
+      int64_t chunk = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= share.end) break;
+      int64_t from = job.begin + chunk * job.grain;
+      int64_t to = chunk + 1 == job.chunks ? job.end : from + job.grain;
+      try {
+        (*job.body)(from, to);
+      } catch (...) {
+        if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
+        return;
+      }
     }
   }
 }
@@ -190,7 +201,7 @@ void Pool::work(int index, uint32_t seen) {
     seen = epoch_.load(std::memory_order_acquire);
     if (index > keep_.load(std::memory_order_relaxed)) return;
     if (!join()) continue;
-    run_chunks();
+    run_chunks(index);
     leave();
   }
 }
@@ -198,17 +209,23 @@ void Pool::work(int index, uint32_t seen) {
 void Pool::run(int64_t begin, int64_t end, int64_t grain, int64_t chunks,
                FunctionRef<void(int64_t, int64_t)> body) {
   const uint32_t limit = static_cast<uint32_t>(std::min<int64_t>(workers(), chunks - 1));
-  job_ = {&body, begin, end, grain, chunks};
+  const int shares = std::min(static_cast<int>(limit) + 1, kMaxShares);
+  job_ = {&body, begin, end, grain, chunks, shares};
+  // chunks / shares each, one more for the first few: products would overflow for ranges near 2^63.
+  const int64_t each = chunks / shares, longer = chunks % shares;
+  for (int64_t k = 0, first = 0; k < shares; ++k) {
+    shares_[k].next.store(first, std::memory_order_relaxed);
+    shares_[k].end = first += each + (k < longer);
+  }
   caller_cpu_.store(prim::current_cpu(), std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
-  next_.store(0, std::memory_order_relaxed);
   state_.store(kOpen | limit << kLimitShift, std::memory_order_release);
   // seq_cst pairs with the worker's sleepers_ increment: either it sees the new epoch or we see the sleeper.
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) prim::futex_wake(epoch_, static_cast<int>(limit));
 
   this_thread.in_region = true;
-  run_chunks();
+  run_chunks(0);
   this_thread.in_region = false;
 
   // Close: a worker that wakes only now must not join, so a short region never waits for a sleeper.

@@ -5,6 +5,7 @@
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/cross_entropy.h"
+#include "ops/index_kernels.h"
 #include "ops/infer.h"
 #include "vesta/op.h"
 
@@ -142,26 +143,38 @@ void infer_nll(InferCtx& c, bool spatial) {
   c.out(1, {}, c.dtype_of(0), c.tensor(0).device());
 }
 void check_targets(const Args& a, const int64_t* target, int64_t n, int64_t classes, int64_t ignore) {
+  if (first_outside(target, n, 0, classes) == n) return;
   for (int64_t i = 0; i < n; ++i)
     VESTA_CHECK_AS(IndexError, target[i] == ignore || (target[i] >= 0 && target[i] < classes), a.name(), ": target ", target[i], " is out of range for ", classes, " classes");
 }
-// Sums run in double, in the order of the targets.
+// Sums run in double: blocks of targets in order, then the blocks.
+constexpr int64_t kNllBlock = 2048;
 template <class S>
 void nll_forward(const S* x, const int64_t* target, const S* weight, NllShape s, Reduction r, int64_t ignore, S* out, S* total_out) {
-  double sum = 0, total = 0;
-  for (int64_t o = 0; o < s.outer; ++o)
-    for (int64_t i = 0; i < s.inner; ++i) {
-      int64_t at = o * s.inner + i, t = target[at];
-      if (t == ignore) {
-        if (r == None) out[at] = S(0.0f);
-        continue;
+  int64_t n = s.outer * s.inner, blocks = (n + kNllBlock - 1) / kNllBlock;
+  std::vector<double> sums(size_t(blocks), 0), totals(size_t(blocks), 0);
+  parallel_for(0, blocks, 2, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      double sum = 0, total = 0;
+      for (int64_t at = b * kNllBlock; at < std::min(n, (b + 1) * kNllBlock); ++at) {
+        int64_t t = target[at], o = s.inner == 1 ? at : at / s.inner, i = at - o * s.inner;
+        if (t == ignore) {
+          if (r == None) out[at] = S(0.0f);
+          continue;
+        }
+        auto v = -x[(o * s.classes + t) * s.inner + i];
+        if (weight) v = v * weight[t];
+        if (r == None) out[at] = S(v);
+        sum += double(v);
+        total += weight ? double(weight[t]) : 1;
       }
-      auto v = -x[(o * s.classes + t) * s.inner + i];
-      if (weight) v = v * weight[t];
-      if (r == None) out[at] = S(v);
-      sum += double(v);
-      total += weight ? double(weight[t]) : 1;
+      sums[size_t(b)] = sum;
+      totals[size_t(b)] = total;
     }
+  });
+  double sum = 0, total = 0;
+  for (double v : sums) sum += v;
+  for (double v : totals) total += v;
   using A = decltype(-x[0]);
   if (r == Mean) *out = S(A(sum / total));
   if (r == Sum) *out = S(A(sum));
@@ -169,15 +182,17 @@ void nll_forward(const S* x, const int64_t* target, const S* weight, NllShape s,
 }
 template <class S>
 void nll_backward(const S* dy, const int64_t* target, const S* weight, NllShape s, Reduction r, int64_t ignore, const S* total, S* dx) {
-  for (int64_t o = 0; o < s.outer; ++o)
-    for (int64_t i = 0; i < s.inner; ++i) {
-      int64_t at = o * s.inner + i, t = target[at];
-      if (t == ignore) continue;
-      auto v = -dy[r == None ? at : 0];
-      if (weight) v = v * weight[t];
-      if (r == Mean) v = v / *total;
-      dx[(o * s.classes + t) * s.inner + i] = S(v);
-    }
+  parallel_for(0, s.outer, std::max<int64_t>(1, 2 * kNllBlock / std::max<int64_t>(1, s.inner)), [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o)
+      for (int64_t i = 0; i < s.inner; ++i) {
+        int64_t at = o * s.inner + i, t = target[at];
+        if (t == ignore) continue;
+        auto v = -dy[r == None ? at : 0];
+        if (weight) v = v * weight[t];
+        if (r == Mean) v = v / *total;
+        dx[(o * s.classes + t) * s.inner + i] = S(v);
+      }
+  });
 }
 template <class F>
 void with_type(const Args& a, DType t, F f) {

@@ -1,5 +1,6 @@
-// Distances between all pairs of rows: cdist of two matrices, pdist of one. Large Euclidean distances go through a
-// matrix product, as in PyTorch; it loses digits where rows are nearly equal, and compute_mode = 2 avoids it.
+// Distances between all pairs of rows: cdist of two matrices, pdist of one. Euclidean distances of many long
+// rows go through a matrix product, as in PyTorch; it loses digits where rows are nearly equal, and compute_mode = 2
+// avoids it.
 #include <cmath>
 #include <limits>
 
@@ -13,7 +14,8 @@ namespace {
 using namespace op_block;
 
 constexpr TypeRule distance_types{types::bit(kFloat32) | types::bit(kFloat64), Promote::Same};
-constexpr int64_t kProductRows = 25;  // more rows than this on a side: the matrix product pays
+constexpr int64_t kProductRows = 25;  // more rows than this on a side: the gradient is a matrix product
+constexpr int64_t kDirectDim = 128;   // rows up to this length: the sum of squared differences is as fast as the product
 
 void check_p(const Args& a, double p) { VESTA_CHECK(p >= 0, a.name(), ": expected p >= 0, got ", p); }
 
@@ -152,6 +154,7 @@ OP("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
   .decompose = [](const Args& a) -> Results {
       const Tensor &x = a.tensor(0), &y = a.tensor(1);
       VESTA_CHECK(x.dim() >= 2 && y.dim() >= 2, a.name(), ": expected two tensors with at least 2 dims, got ", x.dim(), " and ", y.dim());
+      if (x.size(-1) <= kDirectDim) return _cdist_forward(x, y, 2, std::nullopt);
       // |x|^2 - 2 x y + |y|^2 as one product.
       Tensor xx = x.pow(2).sum({-1}, true), yy = y.pow(2).sum({-1}, true);
       Tensor left = cat({x * -2, xx, ones_like(xx)}, -1), right = cat({y, ones_like(yy), yy}, -1);
@@ -162,7 +165,7 @@ OP("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
       Tensor ratio = where(r == 0, zero, g.dy() / where(r == 0, zero + 1, r));
       return grads(G(0) { return x * ratio.sum({-1}, true) - matmul(ratio, y); },
                    G(1) { return y * ratio.sum({-2}, false).unsqueeze(-1) - matmul(ratio.transpose(-2, -1), x); }); },
-  .shard = {"batch"}, .tol = {2e-3, 2e-3}, .doc = "Euclidean distances of all rows by a matrix product.",
+  .shard = {"batch"}, .tol = {2e-3, 2e-3}, .doc = "Euclidean distances of all rows; of long ones by a matrix product, as are all gradients.",
   .samples = [](SampleGen& s) { s(s.t({2, 3}), s.t({3, 3}, range(4, 6))); s(s.t({2, 1, 2}), s.t({2, 2, 2}, range(4, 6))); }),
 OP("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
   .forms = Out, .types = distance_types, .infer = infer_cdist, .kernels = {{Cpu, k_cdist}},

@@ -6,6 +6,8 @@
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/elem.h"
+#include "kernels/cpu/rows.h"
+#include "ops/index_kernels.h"
 #include "ops/infer.h"
 #include "vesta/op.h"
 
@@ -20,8 +22,8 @@ Tensor checked_indices(const Args& a, const Tensor& index, int64_t rows) {
                  dtype_name(index.dtype()));
   Tensor i = index.to(kLong).contiguous();
   auto* p = i.data_ptr<int64_t>();
-  for (int64_t j = 0; j < i.numel(); ++j)
-    VESTA_CHECK_AS(IndexError, p[j] >= 0 && p[j] < rows, a.name(), ": index ", p[j], " is out of range for ", rows, " rows");
+  int64_t bad = first_outside(p, i.numel(), 0, rows);
+  VESTA_CHECK_AS(IndexError, bad == i.numel(), a.name(), ": index ", p[bad], " is out of range for ", rows, " rows");
   return i;
 }
 
@@ -67,6 +69,7 @@ struct RowGroups {
 };
 template <class S, class A>
 void sum_rows(const S* dy, S* out, int64_t rows, int64_t dim, const RowGroups& g, bool by_freq) {
+  const cpu::Elem elem = cpu::elem_of(DTypeOf<S>::value);
   parallel_for(0, rows, std::max<int64_t>(1, kWork / std::max<int64_t>(1, dim)), [&](int64_t begin, int64_t end) {
     std::vector<A> sum(std::is_same_v<S, A> ? 0 : size_t(dim));
     for (int64_t r = begin; r < end; ++r) {
@@ -77,8 +80,7 @@ void sum_rows(const S* dy, S* out, int64_t rows, int64_t dim, const RowGroups& g
       else acc = sum.data();
       std::fill(acc, acc + dim, A(0));
       for (int64_t j = from; j < to; ++j) {
-        const S* d = dy + g.order[size_t(j)] * dim;
-        for (int64_t e = 0; e < dim; ++e) acc[e] += A(d[e]);
+        cpu::add_row(elem, dy + g.order[size_t(j)] * dim, acc, dim);
       }
       if (by_freq && to > from)
         for (int64_t e = 0; e < dim; ++e) acc[e] /= A(to - from);

@@ -1,8 +1,13 @@
 // Bags of embedding rows: sums, means or maxima of the rows that each bag names, and their gradients. Half types are
 // summed in float32. Gradients are dense; a column of the table is summed by one thread, in the order of the indices.
+#include <cstring>
+
 #include "base/thread_pool.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/elem.h"
+#include "kernels/cpu/rows.h"
+#include "ops/index_kernels.h"
 #include "ops/infer.h"
 #include "vesta/op.h"
 
@@ -32,8 +37,8 @@ void check_float(const Args& a, DType t) {
 Tensor checked(const Args& a, const Tensor& t, int64_t lowest, int64_t n, const char* what) {
   Tensor i = t.to(kLong).contiguous();
   auto* p = i.data_ptr<int64_t>();
-  for (int64_t j = 0; j < i.numel(); ++j)
-    VESTA_CHECK_AS(IndexError, p[j] >= lowest && p[j] < n, a.name(), ": ", what, " ", p[j], " is out of range for ", n);
+  int64_t bad = first_outside(p, i.numel(), lowest, n);
+  VESTA_CHECK_AS(IndexError, bad == i.numel(), a.name(), ": ", what, " ", p[bad], " is out of range for ", n);
   return i;
 }
 template <class F>
@@ -92,6 +97,7 @@ void k_bag(const KernelCtx& k) {
   std::fill(largest, largest + k.out(3).numel(), mode == kMax ? -1 : 0);
   int64_t rows = bags > 0 ? index.numel() / bags + 1 : 1;
   with_type(k, weight.dtype(), [&]<class S, class A>(S, A) {
+    const cpu::Elem elem = cpu::elem_of(weight.dtype());
     const S* table = weight.data_ptr<S>();
     const S* factor = sample.defined() ? sample.data_ptr<S>() : nullptr;
     S* out = k.out(0).data_ptr<S>();
@@ -111,13 +117,18 @@ void k_bag(const KernelCtx& k) {
               if (count == 0 || v > sum[size_t(d)] || v != v) sum[size_t(d)] = v, at[d] = idx[i];
             }
           } else {
-            A f = factor ? A(factor[i]) : A(1);
-            for (int64_t d = 0; d < dim; ++d) sum[size_t(d)] += f * A(row[d]);
+            if (factor) cpu::add_scaled_row(elem, row, double(A(factor[i])), sum.data(), dim);
+            else cpu::add_row(elem, row, sum.data(), dim);
           }
           ++count;
         }
         size_of[b] = count;
         A divisor = mode == kMean && count > 0 ? A(count) : A(1);
+        if constexpr (std::is_same_v<S, A>)
+          if (divisor == A(1)) {
+            std::copy(sum.begin(), sum.end(), out + b * dim);
+            continue;
+          }
         for (int64_t d = 0; d < dim; ++d) out[b * dim + d] = S(sum[size_t(d)] / divisor);
       }
     });
@@ -165,6 +176,7 @@ void k_bag_backward(const KernelCtx& k) {
   Tensor sum = k.out();
   if (acc != dy.dtype()) sum = empty_cpu(k.out().sizes(), acc);
   with_type(k, dy.dtype(), [&]<class S, class A>(S, A) {
+    const cpu::Elem elem = cpu::elem_of(dy.dtype());
     const S* g = dy.data_ptr<S>();
     A *out = sum.data_ptr<A>(), *f = factor.data_ptr<A>();
     for (int64_t i = 0; i < index.numel(); ++i) {
@@ -174,7 +186,7 @@ void k_bag_backward(const KernelCtx& k) {
     int64_t blocks = (dim + kColumns - 1) / kColumns;
     parallel_for(0, blocks, std::max<int64_t>(1, kWork / std::max<int64_t>(1, (rows + index.numel()) * kColumns)), [&](int64_t begin, int64_t end) {
       int64_t d0 = begin * kColumns, d1 = std::min(dim, end * kColumns);
-      for (int64_t r = 0; r < rows; ++r) std::fill(out + r * dim + d0, out + r * dim + d1, A(0));
+      for (int64_t r = 0; r < rows; ++r) std::memset(out + r * dim + d0, 0, size_t(d1 - d0) * sizeof(A));
       if (mode == kMax) {
         auto* at = largest.data_ptr<int64_t>();
         for (int64_t b = 0; b < bags; ++b)
@@ -186,7 +198,7 @@ void k_bag_backward(const KernelCtx& k) {
         if (idx[i] == padding || bag_of[i] < 0) continue;
         A* to = out + idx[i] * dim;
         const S* from = g + bag_of[i] * dim;
-        for (int64_t d = d0; d < d1; ++d) to[d] += f[i] * A(from[d]);
+        cpu::add_scaled_row(elem, from + d0, double(f[i]), to + d0, d1 - d0);
       }
     });
   });

@@ -3,6 +3,7 @@
 
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/rows.h"
 #include "ops/index_kernels.h"
 #include "ops/infer.h"
 
@@ -51,7 +52,7 @@ void k_index_select(const KernelCtx& k) {
 // One write per (index entry, outer, run of inner elements), in index order; `row(to, from, n)` treats n elements.
 template <class T, class Row>
 void each_row(const DimSplit& s, const int64_t* at, int64_t count, T* to, const T* from, Row&& row) {
-  int64_t chunk = std::min<int64_t>(std::max<int64_t>(s.inner, 1), 4096), chunks = (s.inner + chunk - 1) / chunk;
+  int64_t chunk = row_piece(s.inner), chunks = (s.inner + chunk - 1) / chunk;
   parallel_for(0, s.outer * chunks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, count * chunk)), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       int64_t o = task / chunks, first = task % chunks * chunk, n = std::min(chunk, s.inner - first);
@@ -108,6 +109,8 @@ void accumulate_rows(const KernelCtx& k, IndexWrite& w, Combine op, const Scalar
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>)
       each_row(w.split, w.index.data_ptr<int64_t>(), w.index.numel(), to.data_ptr<T>(), static_cast<const T*>(from.data_ptr<T>()),
                [op](T* p, const T* q, int64_t n) {
+                 if constexpr (std::is_floating_point_v<T>)
+                   if (op == Combine::Sum) return cpu::add_row(sizeof(T) == 8 ? cpu::Elem::F64 : cpu::Elem::F32, q, p, n);
                  if (op == Combine::Sum) for (int64_t j = 0; j < n; ++j) combine_into(Combine::Sum, p[j], q[j]);
                  else for (int64_t j = 0; j < n; ++j) combine_into(op, p[j], q[j]);
                });
@@ -183,7 +186,7 @@ OP("index_select(Tensor self, int dim, Tensor index) -> Tensor",
   .samples = [](SampleGen& s) { s(s.t({4, 3}), 0, s.index({5}, 4)); s(s.t({4, 3}), -1, s.index({2}, 3)); s(s.t({4, 3}), 0, s.index({0}, 4)); }),
 OP("index_select_backward(Tensor grad, int[] self_sizes, int dim, Tensor index) -> Tensor",
   .types = any_types,
-  .decompose = [](const Args& a) -> Results { return zeros(a.ints(1), a.tensor(0).options()).index_add(a.integer(2), a.tensor(3), a.tensor(0)); },
+  .decompose = [](const Args& a) -> Results { return zeros(a.ints(1), a.tensor(0).options()).index_add_(a.integer(2), a.tensor(3), a.tensor(0)); },
   .shard = Shard::replicate(), .doc = "Gradient of index_select: rows added up at their indices.",
   .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({5, 3}), std::vector<int64_t>{4, 3}, 0, s.index({5}, 4)); }),
 OP("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",

@@ -5,6 +5,7 @@
 #include "base/checked_math.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/rows.h"
 #include "ops/index_kernels.h"
 #include "ops/infer.h"
 
@@ -108,11 +109,10 @@ Points points_of(const Args& a, const Tensor& self, TensorList list, const Index
     p.block *= size;
     Tensor t = list[size_t(d)].to(kLong).expand(shape).contiguous();
     const int64_t* idx = t.data_ptr<int64_t>();
-    for (int64_t i = 0; i < n; ++i) {
-      int64_t v = idx[i];
-      VESTA_CHECK_AS(IndexError, v >= -size && v < size, a.name(), ": index ", v, " is out of range for dim ", d, " of size ", size);
-      p.at[size_t(i)] = p.at[size_t(i)] * size + (v < 0 ? v + size : v);
-    }
+    int64_t bad = first_outside(idx, n, -size, size);
+    VESTA_CHECK_AS(IndexError, bad == n, a.name(), ": index ", idx[bad], " is out of range for dim ", d, " of size ", size);
+    int64_t* at = p.at.data();
+    for (int64_t i = 0; i < n; ++i) at[i] = at[i] * size + (idx[i] < 0 ? idx[i] + size : idx[i]);
   }
   return p;
 }
@@ -186,8 +186,16 @@ void k_index_put(const KernelCtx& k) {
   }
   int64_t n = int64_t(p.at.size());
   // One thread per (outer, run of inner): points of one run are written in order, so the last of equal points wins.
-  int64_t chunk = std::min<int64_t>(p.inner, 4096), chunks = (p.inner + chunk - 1) / chunk;
+  int64_t chunk = row_piece(p.inner), chunks = (p.inner + chunk - 1) / chunk;
   auto write = [&](auto* dst, const auto* src, auto&& row) {
+    if (p.inner == 1) {
+      const int64_t* at = p.at.data();
+      parallel_for(0, p.outer, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n)), [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o)
+          for (int64_t i = 0; i < n; ++i) row(dst + o * p.block + at[i], src + o * n + i, 1);
+      });
+      return;
+    }
     parallel_for(0, p.outer * chunks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n * chunk)), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         int64_t o = task / chunks, first = task % chunks * chunk, m = std::min(chunk, p.inner - first);
@@ -209,6 +217,9 @@ void k_index_put(const KernelCtx& k) {
       using T = typename decltype(tag)::type;
       if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>)
         write(to.data_ptr<T>(), static_cast<const T*>(v.data_ptr<T>()), [](T* d, const T* q, int64_t m) {
+          if constexpr (std::is_floating_point_v<T>) {
+            if (m > 1) return cpu::add_row(sizeof(T) == 8 ? cpu::Elem::F64 : cpu::Elem::F32, q, d, m);
+          }
           for (int64_t j = 0; j < m; ++j) combine_into(Combine::Sum, d[j], q[j]);
         });
     });
@@ -228,26 +239,51 @@ int64_t count_set(const uint8_t* p, int64_t n) {
 }
 Tensor as_bool(const Tensor& t) { return (t.dtype() == kBool ? t : t.to(kBool)).contiguous(); }
 
+// Elements set before each chunk of `chunk` elements, and their number at the end: where each chunk's results begin.
+std::vector<int64_t> counts_before(const uint8_t* p, int64_t n, int64_t chunk) {
+  int64_t chunks = (n + chunk - 1) / chunk;
+  std::vector<int64_t> before(size_t(chunks + 1), 0);
+  parallel_for(0, chunks, std::max<int64_t>(1, 65536 / chunk), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) before[size_t(c + 1)] = count_set(p + c * chunk, std::min(chunk, n - c * chunk));
+  });
+  for (int64_t c = 0; c < chunks; ++c) before[size_t(c + 1)] += before[size_t(c)];
+  return before;
+}
+
 void k_nonzero(const KernelCtx& k) {
   Tensor t = as_bool(k.tensor(0));
   auto* p = static_cast<const uint8_t*>(t.data_ptr());
   int64_t n = t.numel(), nd = t.dim();
-  Tensor& out = k.allocate(0, {count_set(p, n), nd}, kLong);
-  if (nd == 0 || out.numel() == 0) return;
-  int64_t* q = out.data_ptr<int64_t>();
-  int64_t inner = t.size(nd - 1);
-  std::vector<int64_t> index(size_t(nd), 0);
-  for (int64_t row = 0; row < n; row += inner) {
-    for (int64_t j = 0; j < inner; ++j) {
-      if (!p[row + j]) continue;
-      for (int64_t d = 0; d + 1 < nd; ++d) *q++ = index[size_t(d)];
-      *q++ = j;
-    }
-    for (int64_t d = nd - 2; d >= 0; --d) {
-      if (++index[size_t(d)] < t.size(d)) break;
-      index[size_t(d)] = 0;
-    }
+  if (nd == 0 || n == 0) {
+    k.allocate(0, {count_set(p, n), nd}, kLong);
+    return;
   }
+  int64_t inner = t.size(nd - 1), rows = std::max<int64_t>(1, 16384 / inner);  // of a chunk
+  std::vector<int64_t> before = counts_before(p, n, rows * inner);
+  Tensor& out = k.allocate(0, {before.back(), nd}, kLong);
+  if (out.numel() == 0) return;
+  int64_t* result = out.data_ptr<int64_t>();
+  parallel_for(0, int64_t(before.size()) - 1, 1, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> index(static_cast<size_t>(nd));
+    for (int64_t c = begin; c < end; ++c) {
+      int64_t *q = result + before[size_t(c)] * nd, *stop = result + before[size_t(c + 1)] * nd;
+      for (int64_t row = c * rows; q < stop; ++row) {
+        int64_t rest = row;
+        for (int64_t d = nd - 2; d >= 0; --d) {
+          index[size_t(d)] = rest % t.size(d);
+          rest /= t.size(d);
+        }
+        // Written without a branch and kept where set: a branch on random bits costs more than the stores. `stop` is
+        // reached with the chunk's last set element, so nothing is written behind it.
+        const uint8_t* bits = p + row * inner;
+        for (int64_t j = 0; j < inner && q < stop; ++j) {
+          for (int64_t d = 0; d + 1 < nd; ++d) q[d] = index[size_t(d)];
+          q[nd - 1] = j;
+          q += bits[j] ? nd : 0;
+        }
+      }
+    }
+  });
 }
 
 void check_mask(const Args& a, const Tensor& mask) {
@@ -263,14 +299,23 @@ void k_masked_select(const KernelCtx& k) {
   auto shape = broadcast_shape(k, k.tensor(0), k.tensor(1));
   Tensor self = k.tensor(0).expand(shape).contiguous(), mask = as_bool(k.tensor(1)).expand(shape).contiguous();
   auto* m = static_cast<const uint8_t*>(mask.data_ptr());
-  int64_t n = self.numel();
-  Tensor& out = k.allocate(0, {count_set(m, n)}, self.dtype());
+  constexpr int64_t kChunk = 16384;
+  std::vector<int64_t> before = counts_before(m, self.numel(), kChunk);
+  Tensor& out = k.allocate(0, {before.back()}, self.dtype());
   visit_size(self.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(self.data_ptr());
-    T* to = static_cast<T*>(out.data_ptr());
-    for (int64_t i = 0; i < n; ++i)
-      if (m[i]) *to++ = from[i];
+    T* result = static_cast<T*>(out.data_ptr());
+    parallel_for(0, int64_t(before.size()) - 1, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        // Without a branch on the mask; the last write of a chunk is its last set element.
+        T *to = result + before[size_t(c)], *stop = result + before[size_t(c + 1)];
+        for (int64_t i = c * kChunk; to < stop; ++i) {
+          *to = from[i];
+          to += m[i] != 0;
+        }
+      }
+    });
   });
 }
 void infer_masked_scatter(InferCtx& c) {

@@ -1,11 +1,25 @@
 // Checks and layouts shared by the indexing families.
 #include "ops/index_kernels.h"
 
+#include <atomic>
 #include <limits>
 
 #include "kernels/cpu/copy.h"
 
 namespace vesta {
+
+int64_t first_outside(const int64_t* p, int64_t n, int64_t low, int64_t high) {
+  std::atomic<bool> any{false};
+  uint64_t range = uint64_t(high) - uint64_t(low);
+  parallel_for(0, n, 65536, [&](int64_t begin, int64_t end) {
+    uint64_t outside = 0;
+    for (int64_t k = begin; k < end; ++k) outside |= uint64_t(p[k]) - uint64_t(low) >= range ? 1 : 0;
+    if (outside) any.store(true, std::memory_order_relaxed);
+  });
+  int64_t k = any.load(std::memory_order_relaxed) ? 0 : n;
+  while (k < n && p[k] >= low && p[k] < high) ++k;
+  return k;
+}
 
 Tensor checked_index_list(const Args& a, const Tensor& index, int64_t size) {
   VESTA_CHECK_AS(TypeError, index.dtype() == kLong || index.dtype() == kInt, a.name(), ": expected int32 or int64 indices, got ",
@@ -13,8 +27,8 @@ Tensor checked_index_list(const Args& a, const Tensor& index, int64_t size) {
   VESTA_CHECK_AS(IndexError, index.dim() <= 1, a.name(), ": expected indices with at most 1 dim, got ", index.dim());
   Tensor i = index.to(kLong).contiguous();
   const int64_t* p = i.data_ptr<int64_t>();
-  for (int64_t k = 0; k < i.numel(); ++k)
-    VESTA_CHECK_AS(IndexError, p[k] >= 0 && p[k] < size, a.name(), ": index ", p[k], " is out of range for a dim of size ", size);
+  int64_t bad = first_outside(p, i.numel(), 0, size);
+  VESTA_CHECK_AS(IndexError, bad == i.numel(), a.name(), ": index ", p[bad], " is out of range for a dim of size ", size);
   return i;
 }
 
@@ -33,9 +47,8 @@ AlongDim along_dim(const Args& a, const Tensor& self, int64_t d, const Tensor& i
     return w;
   }
   int64_t size = self.size(d);
-  for (int64_t k = 0; k < w.keep.numel(); ++k)
-    VESTA_CHECK_AS(IndexError, w.index[k] >= 0 && w.index[k] < size, a.name(), ": index ", w.index[k], " is out of range for dim ", d,
-                   " of size ", size);
+  int64_t bad = first_outside(w.index, w.keep.numel(), 0, size);
+  VESTA_CHECK_AS(IndexError, bad == w.keep.numel(), a.name(), ": index ", w.index[bad], " is out of range for dim ", d, " of size ", size);
   w.length = index.size(d);
   w.dim_stride = strides[size_t(d)];
   w.index_dim_stride = index_strides[size_t(d)];

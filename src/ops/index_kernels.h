@@ -20,6 +20,17 @@ inline DimSplit split_at(const Tensor& t, int64_t d) {
   return s;
 }
 
+// Rows of `inner` elements that several entries may write are cut into pieces of whole cache lines, one thread each: the
+// entries of a piece come in order. About four pieces a row, so that few rows keep several threads busy.
+inline int64_t row_piece(int64_t inner) {
+  int64_t piece = std::clamp<int64_t>((inner + 3) / 4, 16, 4096);
+  return std::max<int64_t>(1, std::min((piece + 15) / 16 * 16, inner));
+}
+
+// Position of the first of n numbers that does not lie in [low, high), or n. In parallel; the comparison is the only read
+// of long index lists that cannot be avoided.
+int64_t first_outside(const int64_t* p, int64_t n, int64_t low, int64_t high);
+
 // Contiguous int64 indices, checked to lie in [0, size).
 Tensor checked_index_list(const Args& a, const Tensor& index, int64_t size);
 

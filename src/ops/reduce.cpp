@@ -38,7 +38,18 @@ void infer_mean(InferCtx& c) {
 void run_sum(const Tensor& in, const Value& dims, const Args& a, Tensor& out, double scale) {
   Tensor t = in.dtype() == out.dtype() || is_integral(in.dtype(), true) ? in : in.to(out.dtype());
   if (is_integral(t.dtype(), true) && out.dtype() != kLong) t = t.to(out.dtype());
-  ReduceLayout l = reduce_layout(t, wrapped_dims(a, dims, t.dim()));
+  auto list = wrapped_dims(a, dims, t.dim());
+  cpu::ReduceShape inner, outer;
+  if (is_floating_point(t.dtype()) && t.dtype() == out.dtype() && two_runs(t, list, inner, outer)) {
+    cpu::Elem e = cpu::elem_of(t.dtype()), acc = cpu::accumulate_type(e);
+    Tensor partial = empty_cpu({inner.outer * inner.inner}, acc == cpu::Elem::F64 ? kDouble : kFloat);
+    cpu::reduce(ReduceOp::Sum, e, t.data_ptr(), inner, partial.data_ptr(), acc, 1);
+    if (e == acc) return cpu::reduce(ReduceOp::Sum, acc, partial.data_ptr(), outer, out.data_ptr(), e, scale);
+    Tensor wide = empty_cpu(out.sizes(), kFloat);
+    cpu::reduce(ReduceOp::Sum, acc, partial.data_ptr(), outer, wide.data_ptr(), acc, scale);
+    return cpu::copy_elements(out, wide);
+  }
+  ReduceLayout l = reduce_layout(t, list);
   if (is_complex(t.dtype())) {
     cpu::Elem real = t.dtype() == kComplexFloat ? cpu::Elem::F32 : cpu::Elem::F64;
     l.shape.inner *= 2;

@@ -66,6 +66,30 @@ void k_cumulate(const KernelCtx& k) {
       else if constexpr (std::is_integral_v<A>) acc = product ? wrapping_mul(acc, A(v)) : wrapping_add(acc, A(v));
       else acc = product ? acc * A(v) : acc + A(v);
     };
+    if (s.inner == 1 && s.outer >= 4) {
+      // Four rows side by side: one row is a chain of dependent additions.
+      constexpr int kRows = 4;
+      parallel_for(0, (s.outer + kRows - 1) / kRows, std::max<int64_t>(1, 16384 / (kRows * s.size)), [&](int64_t begin, int64_t end) {
+        for (int64_t g = begin; g < end; ++g) {
+          int64_t row = g * kRows * s.size;
+          if ((g + 1) * kRows > s.outer) {
+            for (; row < s.outer * s.size; row += s.size) {
+              A acc = A(product ? 1 : 0);
+              for (int64_t i = 0; i < s.size; ++i) step(acc, p[row + i]), q[row + i] = T(acc);
+            }
+            continue;
+          }
+          A acc[kRows];
+          std::fill_n(acc, kRows, A(product ? 1 : 0));
+          for (int64_t i = 0; i < s.size; ++i)
+            for (int64_t r = 0; r < kRows; ++r) {
+              step(acc[r], p[row + r * s.size + i]);
+              q[row + r * s.size + i] = T(acc[r]);
+            }
+        }
+      });
+      return;
+    }
     // Columns of one outer index run together, so that memory is read in rows.
     constexpr int64_t kColumns = 64;
     int64_t groups = (s.inner + kColumns - 1) / kColumns;
@@ -225,7 +249,7 @@ OP("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Te
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
       if (a.tensor(1).numel() == 0) return a.tensor(1);
-      return zeros(a.tensor(1).sizes(), a.tensor(0).options()).scatter_add(a.integer(3), a.tensor(2), a.tensor(0)); },
+      return zeros(a.tensor(1).sizes(), a.tensor(0).options()).scatter_add_(a.integer(3), a.tensor(2), a.tensor(0)); },
   .shard = {"scan"}, .doc = "Gradient of cummax and cummin: added up at the indices.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({3, 4}), s.t({3, 4}), s.index({3, 4}, 3), 0); }),
 OP("logcumsumexp(Tensor self, int dim) -> Tensor",

@@ -38,7 +38,8 @@ void k_gather(const KernelCtx& k) {
     int64_t ds = w.dim_stride, cs = w.column_stride;
     w.each([&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
       const T* p = from + base;
-      if (cs == 0) for (int64_t i = 0; i < n; ++i) to[at + i] = p[idx[i] * ds];
+      if (ds == 1 && cs == 0) for (int64_t i = 0; i < n; ++i) to[at + i] = p[idx[i]];
+      else if (cs == 0) for (int64_t i = 0; i < n; ++i) to[at + i] = p[idx[i] * ds];
       else for (int64_t i = 0; i < n; ++i) to[at + i] = p[idx[i] * ds + i];
     });
   });
@@ -86,7 +87,8 @@ void k_scatter_src(const KernelCtx& k) {
     T* to = static_cast<T*>(w.out.data_ptr());
     int64_t ds = w.walk.dim_stride, cs = w.walk.column_stride;
     w.walk.each([&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) to[base + idx[i] * ds + i * cs] = from[at + i];
+      if (ds == 1 && cs == 0) for (int64_t i = 0; i < n; ++i) to[base + idx[i]] = from[at + i];
+      else for (int64_t i = 0; i < n; ++i) to[base + idx[i] * ds + i * cs] = from[at + i];
     });
   });
 }
@@ -120,7 +122,11 @@ void accumulate(const KernelCtx& k, ScatterWrite& w, Combine op) {
       T* to = to_t.data_ptr<T>();
       int64_t ds = w.walk.dim_stride, cs = w.walk.column_stride;
       w.walk.each([&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
-        if (op == Combine::Sum) for (int64_t i = 0; i < n; ++i) combine_into(Combine::Sum, to[base + idx[i] * ds + i * cs], from[at + i]);
+        if (op == Combine::Sum && ds == 1 && cs == 0) {
+          T* row = to + base;
+          const T* add = from + at;
+          for (int64_t i = 0; i < n; ++i) combine_into(Combine::Sum, row[idx[i]], add[i]);
+        } else if (op == Combine::Sum) for (int64_t i = 0; i < n; ++i) combine_into(Combine::Sum, to[base + idx[i] * ds + i * cs], from[at + i]);
         else for (int64_t i = 0; i < n; ++i) combine_into(op, to[base + idx[i] * ds + i * cs], from[at + i]);
       });
     }
@@ -179,12 +185,12 @@ constexpr OpDef table[] = {
 OP("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
   .forms = Out, .types = storage_types, .infer = infer_gather, .kernels = {{Cpu, k_gather}},
   .save = {in(2)},
-  .vjp = [](const Grad& g) { return grads(G(0) { return zeros(g.sizes(0), g.dy().options()).scatter_add(g.integer(1), g.in(2), g.dy()); }); },
+  .vjp = [](const Grad& g) { return grads(G(0) { return zeros(g.sizes(0), g.dy().options()).scatter_add_(g.integer(1), g.in(2), g.dy()); }); },
   .shard = {"gather"}, .doc = "out[i][j] = self[index[i][j]][j] for dim 0, and likewise for other dims.",
   .samples = [](SampleGen& s) { s(s.t({4, 3}), 0, s.index({2, 3}, 4)); s(s.t({4, 3}), 1, s.index({4, 5}, 3)); s(s.t({2, 4, 3}), -2, s.index({1, 6, 3}, 4)); s(s.t({4}), 0, s.index({0}, 4)); }),
 OP("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
   .types = any_types,
-  .decompose = [](const Args& a) -> Results { return zeros(a.tensor(1).sizes(), a.tensor(0).options()).scatter_add(a.integer(2), a.tensor(3), a.tensor(0)); },
+  .decompose = [](const Args& a) -> Results { return zeros(a.tensor(1).sizes(), a.tensor(0).options()).scatter_add_(a.integer(2), a.tensor(3), a.tensor(0)); },
   .shard = Shard::replicate(), .doc = "Gradient of gather: added up where the elements came from.",
   .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({2, 3}), s.t({4, 3}), 0, s.index({2, 3}, 4), false); }),
 OP("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",

@@ -89,8 +89,13 @@ void k_topk(const KernelCtx& k) {
     int64_t* index = k.out(1).data_ptr<int64_t>();
     each_keyed_lane<T>(t, d, k.flag(3), [&](int64_t lane, int64_t first, int64_t stride, auto& entries, auto&) {
       // Always in order: `sorted` only asks for it.
-      if (count < s.size) std::nth_element(entries.begin(), entries.begin() + count, entries.end());
-      std::sort(entries.begin(), entries.begin() + count);
+      if (count <= s.size / 16) {
+        // Few of many: a heap of the best, which hardly any element enters.
+        std::partial_sort(entries.begin(), entries.begin() + count, entries.end());
+      } else {
+        if (count < s.size) std::nth_element(entries.begin(), entries.begin() + count, entries.end());
+        std::sort(entries.begin(), entries.begin() + count);
+      }
       int64_t base = lane / stride * count * stride + lane % stride;
       for (int64_t i = 0; i < count; ++i) {
         int64_t from = S::index(entries[size_t(i)]);

@@ -55,21 +55,35 @@ struct SortEntry<uint64_t> {
   static uint32_t index(const type& e) { return e.index; }
 };
 
-// Sorts 32-bit keys by three 11-bit digits from a length on where that beats comparing.
-inline void sort_entries(std::vector<uint64_t>& e, std::vector<uint64_t>& scratch) {
-  if (e.size() < 2048) {
-    std::sort(e.begin(), e.end());
-    return;
-  }
+inline uint64_t sort_bits(uint64_t e) { return e >> 32; }
+inline uint64_t sort_bits(const WideEntry& e) { return e.key; }
+
+// Stable passes by the digits of kBits, those in which all keys agree left out.
+template <int kBits, int kKeyBits, class E>
+inline void sort_digits(std::vector<E>& e, std::vector<E>& scratch) {
+  constexpr int kDigits = (kKeyBits + kBits - 1) / kBits;
+  constexpr size_t kValues = size_t(1) << kBits;
+  uint64_t differing = 0, first = sort_bits(e[0]);
+  for (const E& v : e) differing |= sort_bits(v) ^ first;
   scratch.resize(e.size());
-  for (int shift : {32, 43, 54}) {
-    size_t count[2048] = {}, at = 0;
-    for (uint64_t v : e) ++count[v >> shift & 2047];
+  for (int d = 0; d < kDigits; ++d) {
+    if (!(differing >> (d * kBits) & (kValues - 1))) continue;
+    size_t count[kValues] = {}, at = 0;
+    for (const E& v : e) ++count[sort_bits(v) >> (d * kBits) & (kValues - 1)];
     for (auto& c : count) at += std::exchange(c, at);
-    for (uint64_t v : e) scratch[count[v >> shift & 2047]++] = v;
+    for (const E& v : e) scratch[count[sort_bits(v) >> (d * kBits) & (kValues - 1)]++] = v;
     e.swap(scratch);
   }
 }
-inline void sort_entries(std::vector<WideEntry>& e, std::vector<WideEntry>&) { std::sort(e.begin(), e.end()); }
+// Sorts by key. Entries must come in the order of their index, which the stable passes keep among equal keys. Digits beat
+// comparing from a length on; short ones where the counters would outweigh the entries.
+inline void sort_entries(std::vector<uint64_t>& e, std::vector<uint64_t>& scratch) {
+  if (e.size() < 128) return std::sort(e.begin(), e.end());
+  e.size() < 8192 ? sort_digits<8, 32>(e, scratch) : sort_digits<11, 32>(e, scratch);
+}
+inline void sort_entries(std::vector<WideEntry>& e, std::vector<WideEntry>& scratch) {
+  if (e.size() < 512) return std::sort(e.begin(), e.end());
+  e.size() < 8192 ? sort_digits<8, 64>(e, scratch) : sort_digits<11, 64>(e, scratch);
+}
 
 }  // namespace vesta

@@ -21,6 +21,9 @@ namespace {
 
 constexpr int64_t kGrain = 32768;  // elements a thread takes at once; below it the caller works alone
 constexpr int64_t kChunk = 1024;   // staged elements: 4 operands x 16 bytes x 1024 = 64 KiB at most
+constexpr int64_t kShortRun = 64;  // inner runs below it are not worth a loop call each
+constexpr int64_t kLongRun = 512;  // nor is a repeated number for runs below this one
+constexpr int64_t kPeriod = 2048;  // elements of whole rows that one loop call takes where rows repeat
 constexpr int kMaxInputs = 4;
 
 ScalarAttr attr_of(const Value& v) {
@@ -114,40 +117,107 @@ struct Staged {
   DType in_types[kMaxInputs], out_types[2];
   const ScalarAttr* attrs;
 
+  // How an operand reaches the loop.
+  enum class Access : uint8_t {
+    Direct,  // consecutive compute-type elements over the whole shape
+    Row,     // consecutive compute-type elements along the inner dim only: a broadcast row, a padded matrix
+    Staged,  // through a buffer: other types and strides
+  };
+  Access access[StridedLoop::kMaxOperands];
+  bool all_direct = true;
+
+  DType type_of(int o) const { return o < num_out ? out_types[o] : in_types[o - num_out]; }
+  int64_t width_of(int o) const { return compute_size(o < num_out ? result : compute); }
+
   void run() {
-    bool direct_all = true;
-    bool direct[StridedLoop::kMaxOperands];
-    for (int k = 0; k < num_out; ++k) {
-      direct[k] = loop.linear(k, int64_t(element_size(out_types[k]))) && is_compute_storage(out_types[k]) &&
-                  compute_type(out_types[k]) == result;
-      direct_all &= direct[k];
+    const bool rows = loop.ndim >= 2 && loop.sizes[0] >= kShortRun;
+    bool any_direct = false;
+    for (int o = 0; o < num_out + num_in; ++o) {
+      const DType t = type_of(o);
+      const int64_t size = int64_t(element_size(t));
+      const bool computed = is_compute_storage(t) && compute_type(t) == (o < num_out ? result : compute);
+      access[o] = computed && loop.packed(o, size)                 ? Access::Direct
+                  : computed && rows && loop.strides[o][0] == size ? Access::Row
+                                                                   : Access::Staged;
+      all_direct &= access[o] == Access::Direct;
+      any_direct |= access[o] != Access::Staged;
     }
-    for (int k = 0; k < num_in; ++k) {
-      int o = num_out + k;
-      direct[o] = loop.linear(o, int64_t(element_size(in_types[k]))) && is_compute_storage(in_types[k]) &&
-                  compute_type(in_types[k]) == compute;
-      direct_all &= direct[o];
-    }
+    if (periodic()) return run_periodic();
+    // By rows where that saves an operand its buffer, or a broadcast row its reload.
+    bool by_rows = rows && any_direct && !all_direct;
+    if (loop.ndim && loop.sizes[0] < kLongRun)
+      for (int k = 0; k < num_in; ++k) by_rows &= loop.strides[num_out + k][0] != 0;
+    if (!by_rows)
+      for (int o = 0; o < num_out + num_in; ++o)
+        if (access[o] == Access::Row) access[o] = Access::Staged;
     parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
-      if (direct_all)
-        chunk(begin, end - begin, direct, nullptr);
-      else {
-        alignas(64) char buffers[(kMaxInputs + 2) * kChunk * 16];
-        for (int64_t at = begin; at < end; at += kChunk)
-          chunk(at, std::min(kChunk, end - at), direct, buffers);
+      if (all_direct) return chunk(begin, end - begin, nullptr);
+      alignas(64) char buffers[(kMaxInputs + 2) * kChunk * 16];
+      if (by_rows) return row_chunks(begin, end, buffers);
+      for (int64_t at = begin; at < end; at += kChunk) chunk(at, std::min(kChunk, end - at), buffers);
+    });
+  }
+
+  // Whether all but consecutive operands are one row (of any type and stride) that all other dims repeat: a bias.
+  bool periodic() const {
+    if (all_direct || loop.ndim < 2 || loop.sizes[0] > kChunk) return false;
+    for (int o = 0; o < num_out + num_in; ++o) {
+      if (access[o] == Access::Direct) continue;
+      if (o < num_out) return false;
+      for (int d = 1; d < loop.ndim; ++d)
+        if (loop.strides[o][d] != 0) return false;
+    }
+    return true;
+  }
+  // The row is loaded once a thread's chunk, several times side by side, so that one loop call covers several rows.
+  void run_periodic() const {
+    const int64_t row = loop.sizes[0], copies = std::max<int64_t>(1, kPeriod / row);
+    parallel_for(0, loop.numel, kGrain, [&](int64_t begin, int64_t end) {
+      alignas(64) char buffers[kMaxInputs * 2 * kPeriod * 8];
+      const int64_t offset = begin % row;
+      int64_t filled[kMaxInputs] = {};
+      for (int64_t at = begin; at < end;) {
+        const int64_t phase = at == begin ? offset : 0;
+        const int64_t n = std::min(copies * row - phase, end - at);
+        const void* in[kMaxInputs] = {};
+        void* out[2] = {};
+        for (int k = 0; k < num_in; ++k) {
+          const int o = num_out + k;
+          if (access[o] == Access::Direct) {
+            in[k] = loop.data[o] + at * int64_t(element_size(in_types[k]));
+            continue;
+          }
+          const int64_t width = compute_size(compute);
+          char* buffer = buffers + k * 2 * kPeriod * 8;
+          if (filled[k] == 0) {
+            convert_table().load[int(in_types[k])][int(compute)](loop.data[o], loop.strides[o][0], buffer,
+                                                                 row);
+            filled[k] = row;
+          }
+          for (; filled[k] < phase + n; filled[k] += row)
+            std::memcpy(buffer + filled[k] * width, buffer, size_t(row * width));
+          in[k] = buffer + phase * width;
+        }
+        for (int k = 0; k < num_out; ++k) out[k] = loop.data[k] + at * int64_t(element_size(out_types[k]));
+        call(in, out, n);
+        at += n;
       }
     });
   }
 
-  void chunk(int64_t at, int64_t n, const bool* direct, char* buffers) {
+  void call(const void* const* in, void* const* out, int64_t n) const {
+    if (op.def->check_divisor) check_divisor(op, in[num_in - 1], compute, n);
+    fn(in, out, n, attrs);
+  }
+
+  void chunk(int64_t at, int64_t n, char* buffers) const {
     const void* in[kMaxInputs] = {};
     void* out[2] = {};
     const ConvertTable& table = convert_table();
     for (int k = 0; k < num_in; ++k) {
       int o = num_out + k;
-      int64_t size = int64_t(element_size(in_types[k]));
-      if (direct[o]) {
-        in[k] = loop.data[o] + at * size;
+      if (access[o] == Access::Direct) {
+        in[k] = loop.data[o] + at * int64_t(element_size(in_types[k]));
         continue;
       }
       char* buffer = buffers + o * kChunk * 16;
@@ -158,17 +228,68 @@ struct Staged {
       in[k] = buffer;
     }
     for (int k = 0; k < num_out; ++k)
-      out[k] =
-          direct[k] ? loop.data[k] + at * int64_t(element_size(out_types[k])) : buffers + k * kChunk * 16;
-    if (op.def->check_divisor) check_divisor(op, in[num_in - 1], compute, n);
-    fn(in, out, n, attrs);
+      out[k] = access[k] == Access::Direct ? loop.data[k] + at * int64_t(element_size(out_types[k]))
+                                           : buffers + k * kChunk * 16;
+    call(in, out, n);
     for (int k = 0; k < num_out; ++k) {
-      if (direct[k]) continue;
+      if (access[k] == Access::Direct) continue;
       StoreFn store = table.store[int(result)][int(out_types[k])];
       int64_t stride = loop.ndim ? loop.strides[k][0] : 0, width = compute_size(result);
       const char* buffer = static_cast<const char*>(out[k]);
       loop.runs(k, at, n,
                 [&](char* dst, int64_t m, int64_t off) { store(buffer + off * width, dst, stride, m); });
+    }
+  }
+
+  // One loop call for each piece of an inner run. A staged operand that a following row repeats is not loaded again.
+  void row_chunks(int64_t begin, int64_t end, char* buffers) const {
+    const ConvertTable& table = convert_table();
+    const int operands = num_out + num_in;
+    bool staged = false;
+    for (int o = 0; o < operands; ++o) staged |= access[o] == Access::Staged;
+    const int64_t longest = staged ? kChunk : end - begin;
+    char* at[StridedLoop::kMaxOperands];
+    const char* loaded[StridedLoop::kMaxOperands] = {};
+    int64_t loaded_count[StridedLoop::kMaxOperands] = {};
+    int64_t index[StridedLoop::kMaxDims];
+    int64_t rest = begin;
+    for (int o = 0; o < operands; ++o) at[o] = loop.data[o];
+    for (int d = 0; d < loop.ndim; ++d) {
+      index[d] = rest % loop.sizes[d];
+      rest /= loop.sizes[d];
+      for (int o = 0; o < operands; ++o) at[o] += index[d] * loop.strides[o][d];
+    }
+    for (int64_t done = begin; done < end;) {
+      const int64_t n = std::min({loop.sizes[0] - index[0], longest, end - done});
+      const void* in[kMaxInputs] = {};
+      void* out[2] = {};
+      for (int k = 0; k < num_in; ++k) {
+        const int o = num_out + k;
+        in[k] = at[o];
+        if (access[o] != Access::Staged) continue;
+        char* buffer = buffers + o * kChunk * 16;
+        if (loaded[o] != at[o] || loaded_count[o] < n) {
+          table.load[int(in_types[k])][int(compute)](at[o], loop.strides[o][0], buffer, n);
+          loaded[o] = at[o];
+          loaded_count[o] = n;
+        }
+        in[k] = buffer;
+      }
+      for (int k = 0; k < num_out; ++k)
+        out[k] = access[k] == Access::Staged ? buffers + k * kChunk * 16 : at[k];
+      call(in, out, n);
+      for (int k = 0; k < num_out; ++k)
+        if (access[k] == Access::Staged)
+          table.store[int(result)][int(out_types[k])](out[k], at[k], loop.strides[k][0], n);
+      done += n;
+      index[0] += n;
+      for (int o = 0; o < operands; ++o) at[o] += n * loop.strides[o][0];
+      for (int d = 0; d + 1 < loop.ndim && index[d] == loop.sizes[d]; ++d) {
+        index[d] = 0;
+        ++index[d + 1];
+        for (int o = 0; o < operands; ++o)
+          at[o] += loop.strides[o][d + 1] - loop.sizes[d] * loop.strides[o][d];
+      }
     }
   }
 };
@@ -203,6 +324,35 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
     refresh_facts(impl);
   }
   return t;
+}
+
+// An operand whose rows run across the loop's (a transposed matrix) costs a cache miss an element when read in the loop's
+// order: it is turned first, tile by tile. Returns what holds the turned elements.
+Tensor turn(StridedLoop& loop, int o, DType dtype) {
+  constexpr int64_t kWorth = 4096;
+  const int64_t size = int64_t(element_size(dtype));
+  if (loop.ndim < 2 || loop.numel < kWorth || size > 8 || size < 2) return {};
+  if (loop.strides[o][1] != size || loop.sizes[0] < 8 || loop.sizes[1] < 8) return {};
+  for (int d = 0; d < loop.ndim; ++d)
+    if (loop.strides[o][d] == 0 || (d == 0 && loop.strides[o][d] == size)) return {};
+  Tensor turned = empty_cpu({loop.numel}, dtype);
+  StridedLoop copy;
+  copy.ndim = loop.ndim;
+  copy.num_operands = 2;
+  copy.numel = loop.numel;
+  copy.data[0] = static_cast<char*>(turned.data_ptr());
+  copy.data[1] = loop.data[o];
+  int64_t step = size;
+  for (int d = 0; d < loop.ndim; ++d) {
+    copy.sizes[d] = loop.sizes[d];
+    copy.strides[0][d] = step;
+    copy.strides[1][d] = loop.strides[o][d];
+    loop.strides[o][d] = step;
+    step *= loop.sizes[d];
+  }
+  copy_loop(copy, size);
+  loop.data[o] = copy.data[0];
+  return turned;
 }
 
 [[gnu::noinline]] void general(const Op& op, const Value* args, Value* outs) {
@@ -268,7 +418,8 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
   ScalarAttr attrs[Op::kMaxAttrs];
   fill_attrs(op, args, attrs);
   ComputeType compute = pick_loop(op, common);
-  Staged s{op, {}, op.loops[int(compute)], compute, loop_result(op, compute), num_in, num_out, {}, {}, attrs};
+  Staged s{op,    {}, op.loops[int(compute)], compute, loop_result(op, compute), num_in, num_out, {}, {},
+           attrs, {}};
   s.loop.set_shape(shape);
   for (int j = 0; j < num_out; ++j) {
     s.loop.add(out[j]);
@@ -279,6 +430,8 @@ Tensor allocate_result(const Tensor* in, int n, const std::vector<int64_t>& shap
     s.in_types[k] = in[k].dtype();
   }
   s.loop.collapse();
+  Tensor turned[kMaxInputs];
+  for (int k = 0; k < num_in; ++k) turned[k] = turn(s.loop, num_out + k, in[k].dtype());
   s.run();
   for (int j = 0; j < num_out; ++j) {
     if (op.form != OpForm::Functional) bump_version(out[j].impl(), op.id);

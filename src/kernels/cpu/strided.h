@@ -24,6 +24,13 @@ struct StridedLoop {
   bool linear(int k, int64_t element) const {
     return ndim == 0 || (ndim == 1 && (strides[k][0] == element || sizes[0] == 1));
   }
+  // The same over all dims: the elements follow each other in the loop's order.
+  bool packed(int k, int64_t element) const {
+    int64_t step = element;
+    for (int d = 0; d < ndim; step *= sizes[d++])
+      if (strides[k][d] != step && sizes[d] != 1) return false;
+    return true;
+  }
   // Calls run(pointer, inner_index_count, offset_in_chunk) for each inner run of operand k in [begin, begin + n).
   template <class Run>
   void runs(int k, int64_t begin, int64_t n, Run&& run) const;

@@ -7,12 +7,12 @@
 #include <limits>
 #include <type_traits>
 
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
+#include "kernels/cpu/isa/simd.h"
 
 namespace vesta::cpu::VESTA_ISA {
 namespace {
+
+using Half = ::vesta::Half;  // not the kernels' plain struct of that name
 
 template <class R>
 struct Complex {
@@ -86,11 +86,14 @@ inline To convert(From v) {
 }
 
 template <class To, class From>
-void load(const void* src, int64_t stride, void* dst, int64_t n) {
+void load_run(const void* src, int64_t stride, void* dst, int64_t n) {
   To* __restrict out = static_cast<To*>(dst);
   if (stride == int64_t(sizeof(From))) {
     const From* __restrict in = static_cast<const From*>(src);
     for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
+  } else if (stride == 2 * int64_t(sizeof(From))) {
+    const From* __restrict in = static_cast<const From*>(src);
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[2 * i]);
   } else if (stride == 0) {
     To v = convert<To>(*static_cast<const From*>(src));
     for (int64_t i = 0; i < n; ++i) out[i] = v;
@@ -101,7 +104,7 @@ void load(const void* src, int64_t stride, void* dst, int64_t n) {
 }
 
 template <class To, class From>
-void store(const void* src, void* dst, int64_t stride, int64_t n) {
+void store_run(const void* src, void* dst, int64_t stride, int64_t n) {
   const From* __restrict in = static_cast<const From*>(src);
   if (stride == int64_t(sizeof(To))) {
     To* __restrict out = static_cast<To*>(dst);
@@ -112,31 +115,82 @@ void store(const void* src, void* dst, int64_t stride, int64_t n) {
   }
 }
 
-#if defined(__F16C__)
+// Half types in vectors; Elem's structs and the dtypes' have the same bits.
+template <class S>
+struct HalfElem;
 template <>
-void load<float, Half>(const void* src, int64_t stride, void* dst, int64_t n) {
+struct HalfElem<Half> {
+  using type = ::vesta::cpu::Half;
+};
+template <>
+struct HalfElem<BFloat16> {
+  using type = ::vesta::cpu::Bf16;
+};
+template <class From>
+void load_half(const void* src, int64_t stride, void* dst, int64_t n) {
+  using S = typename HalfElem<From>::type;
+  static_assert(sizeof(S) == sizeof(From));
   float* out = static_cast<float*>(dst);
-  int64_t i = 0;
   const char* in = static_cast<const char*>(src);
-  if (stride == 2)
-    for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(out + i,
-                       _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * 2))));
-  for (; i < n; ++i) out[i] = _cvtsh_ss(*reinterpret_cast<const uint16_t*>(in + i * stride));
-}
-template <>
-void store<Half, float>(const void* src, void* dst, int64_t stride, int64_t n) {
-  const float* in = static_cast<const float*>(src);
   int64_t i = 0;
-  char* out = static_cast<char*>(dst);
-  if (stride == 2)
-    for (; i + 8 <= n; i += 8)
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * 2),
-                       _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
-  for (; i < n; ++i)
-    *reinterpret_cast<uint16_t*>(out + i * stride) = _cvtss_sh(in[i], _MM_FROUND_TO_NEAREST_INT);
+  if (stride == int64_t(sizeof(S)))
+    for (; i + 16 <= n; i += 16) store(out + i, load(reinterpret_cast<const S*>(in) + i));
+  if (stride == 0 && n > 0) {
+    const float v = to_acc(*reinterpret_cast<const S*>(in));
+    for (; i < n; ++i) out[i] = v;
+  }
+  for (; i < n; ++i) out[i] = to_acc(*reinterpret_cast<const S*>(in + i * stride));
+}
+#if VESTA_SIMD_BYTES == 64
+// 16 floats whose upper halves are the bfloat16 numbers: rounded to nearest even, NaN made quiet instead.
+VESTA_INLINE __m512i rounded_to_bf16(const float* x) {
+  const __m512i u = _mm512_loadu_si512(x), one = _mm512_set1_epi32(1);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), one);
+  const __m512 f = _mm512_castsi512_ps(u);
+  const __mmask16 nan = _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q);
+  const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+  return _mm512_mask_or_epi32(rounded, nan, u, _mm512_set1_epi32(0x400000));
+}
+// The upper 16 bits of each of the 32 lanes, in order: one permutation where narrowing would take four.
+VESTA_INLINE __m512i upper_halves(__m512i a, __m512i b) {
+  alignas(64) static constexpr uint16_t kOdd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
+                                                    23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+                                                    45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  return _mm512_permutex2var_epi16(a, _mm512_load_si512(kOdd), b);
 }
 #endif
+template <class To>
+void store_half(const void* src, void* dst, int64_t stride, int64_t n) {
+  using S = typename HalfElem<To>::type;
+  const float* in = static_cast<const float*>(src);
+  char* out = static_cast<char*>(dst);
+  int64_t i = 0;
+  if (stride == int64_t(sizeof(S))) {
+#if VESTA_SIMD_BYTES == 64
+    if constexpr (std::is_same_v<To, BFloat16>)
+      for (; i + 32 <= n; i += 32)
+        _mm512_storeu_si512(out + i * 2, upper_halves(rounded_to_bf16(in + i), rounded_to_bf16(in + i + 16)));
+#endif
+    for (; i + 16 <= n; i += 16) store(reinterpret_cast<S*>(out) + i, load(in + i));
+  }
+  for (; i < n; ++i) *reinterpret_cast<S*>(out + i * stride) = from_acc<S>(in[i]);
+}
+template <>
+void load_run<float, Half>(const void* src, int64_t stride, void* dst, int64_t n) {
+  load_half<Half>(src, stride, dst, n);
+}
+template <>
+void load_run<float, BFloat16>(const void* src, int64_t stride, void* dst, int64_t n) {
+  load_half<BFloat16>(src, stride, dst, n);
+}
+template <>
+void store_run<Half, float>(const void* src, void* dst, int64_t stride, int64_t n) {
+  store_half<Half>(src, dst, stride, n);
+}
+template <>
+void store_run<BFloat16, float>(const void* src, void* dst, int64_t stride, int64_t n) {
+  store_half<BFloat16>(src, dst, stride, n);
+}
 
 // The C++ type that stands for a dtype in these loops.
 template <class T>
@@ -158,23 +212,23 @@ struct Stored<ComplexHalf> {
 
 template <class From>
 constexpr void fill_loads(ConvertFn* row) {
-  row[int(ComputeType::F32)] = load<float, From>;
-  row[int(ComputeType::F64)] = load<double, From>;
-  row[int(ComputeType::I32)] = load<int32_t, From>;
-  row[int(ComputeType::I64)] = load<int64_t, From>;
-  row[int(ComputeType::U8)] = load<Bool, From>;
-  row[int(ComputeType::C64)] = load<Complex<float>, From>;
-  row[int(ComputeType::C128)] = load<Complex<double>, From>;
+  row[int(ComputeType::F32)] = load_run<float, From>;
+  row[int(ComputeType::F64)] = load_run<double, From>;
+  row[int(ComputeType::I32)] = load_run<int32_t, From>;
+  row[int(ComputeType::I64)] = load_run<int64_t, From>;
+  row[int(ComputeType::U8)] = load_run<Bool, From>;
+  row[int(ComputeType::C64)] = load_run<Complex<float>, From>;
+  row[int(ComputeType::C128)] = load_run<Complex<double>, From>;
 }
 template <class To, DType dtype>
 constexpr void fill_stores(ConvertTable& t) {
-  t.store[int(ComputeType::F32)][int(dtype)] = store<To, float>;
-  t.store[int(ComputeType::F64)][int(dtype)] = store<To, double>;
-  t.store[int(ComputeType::I32)][int(dtype)] = store<To, int32_t>;
-  t.store[int(ComputeType::I64)][int(dtype)] = store<To, int64_t>;
-  t.store[int(ComputeType::U8)][int(dtype)] = store<To, Bool>;
-  t.store[int(ComputeType::C64)][int(dtype)] = store<To, Complex<float>>;
-  t.store[int(ComputeType::C128)][int(dtype)] = store<To, Complex<double>>;
+  t.store[int(ComputeType::F32)][int(dtype)] = store_run<To, float>;
+  t.store[int(ComputeType::F64)][int(dtype)] = store_run<To, double>;
+  t.store[int(ComputeType::I32)][int(dtype)] = store_run<To, int32_t>;
+  t.store[int(ComputeType::I64)][int(dtype)] = store_run<To, int64_t>;
+  t.store[int(ComputeType::U8)][int(dtype)] = store_run<To, Bool>;
+  t.store[int(ComputeType::C64)][int(dtype)] = store_run<To, Complex<float>>;
+  t.store[int(ComputeType::C128)][int(dtype)] = store_run<To, Complex<double>>;
 }
 template <class T, DType dtype>
 constexpr void fill_dtype(ConvertTable& t) {

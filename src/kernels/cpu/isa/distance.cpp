@@ -7,13 +7,20 @@
 #include <limits>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/isa/simd.h"
+#include "kernels/cpu/scratch.h"
 
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-constexpr int64_t kWork = 16384;  // element pairs a parallel chunk
+constexpr int64_t kWork = 16384;    // element pairs a parallel chunk
+constexpr int64_t kDimBlock = 128;  // differences that are added one after the other
+constexpr int kPanelRows = 4;       // rows of x1 against a panel of x2 at once, by registers
+
+int64_t grain(int64_t work) { return std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)); }
 
 struct Zero {
+  static constexpr bool kPanels = false;
   template <class A>
   static A norm(const A* x, const A* y, int64_t n, A) {
     A count = 0;
@@ -30,6 +37,19 @@ inline A sign(A v) {
   return v > 0 ? A(1) : v < 0 ? A(-1) : A(0);
 }
 struct One {
+  static constexpr bool kPanels = true;
+  template <class V>
+  static VESTA_INLINE V add(V sum, V d) {
+    return sum + abs(d);
+  }
+  template <class V>
+  static VESTA_INLINE V join(V a, V b) {
+    return a + b;
+  }
+  template <class V>
+  static VESTA_INLINE V finish(V sum) {
+    return sum;
+  }
   template <class A>
   static A norm(const A* x, const A* y, int64_t n, A) {
     A sum[4] = {0, 0, 0, 0};
@@ -45,6 +65,19 @@ struct One {
   }
 };
 struct Two {
+  static constexpr bool kPanels = true;
+  template <class V>
+  static VESTA_INLINE V add(V sum, V d) {
+    return sum + d * d;
+  }
+  template <class V>
+  static VESTA_INLINE V join(V a, V b) {
+    return a + b;
+  }
+  template <class V>
+  static VESTA_INLINE V finish(V sum) {
+    return sqrt(sum);
+  }
   template <class A>
   static A norm(const A* x, const A* y, int64_t n, A) {
     A sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
@@ -63,6 +96,19 @@ struct Two {
   }
 };
 struct Infinity {
+  static constexpr bool kPanels = true;
+  template <class V>
+  static VESTA_INLINE V add(V largest, V d) {
+    return max_nan(largest, abs(d));
+  }
+  template <class V>
+  static VESTA_INLINE V join(V a, V b) {
+    return max_nan(a, b);
+  }
+  template <class V>
+  static VESTA_INLINE V finish(V largest) {
+    return largest;
+  }
   template <class A>
   static A norm(const A* x, const A* y, int64_t n, A) {
     A largest = 0;
@@ -78,6 +124,7 @@ struct Infinity {
   }
 };
 struct Any {
+  static constexpr bool kPanels = false;
   template <class A>
   static A norm(const A* x, const A* y, int64_t n, A p) {
     A sum = 0;
@@ -106,7 +153,53 @@ void with_type(Elem type, F f) {
   else
     f(double{});
 }
-int64_t grain(int64_t work) { return std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)); }
+
+// Distances of R rows of x to the rows of a panel: element i of row l stands at panel[i * lanes + l].
+template <class Norm, int R, class A>
+VESTA_INLINE void panel_distances(const A* x, int64_t dim, const A* panel, A* y, int64_t y_step, int width) {
+  using V = Vec<A>;
+  constexpr int L = V::kLanes;
+  V total[R];
+  for (int r = 0; r < R; ++r) total[r] = V::zero();
+  for (int64_t first = 0; first < dim; first += kDimBlock) {
+    const int64_t last = std::min(dim, first + kDimBlock);
+    V part[R];
+    for (int r = 0; r < R; ++r) part[r] = V::zero();
+    for (int64_t i = first; i < last; ++i) {
+      const V of_panel = load(panel + i * L);
+      for (int r = 0; r < R; ++r) part[r] = Norm::add(part[r], V::set1(x[r * dim + i]) - of_panel);
+    }
+    for (int r = 0; r < R; ++r) total[r] = Norm::join(total[r], part[r]);
+  }
+  for (int r = 0; r < R; ++r) {
+    const V d = Norm::finish(total[r]);
+    width == L ? store(y + r * y_step, d) : store_n(y + r * y_step, d, width);
+  }
+}
+
+// A unit of work is a panel of x2's rows against all rows of x1.
+template <class Norm, class A>
+void cdist_by_panels(const A* a, const A* b, A* y, int64_t batch, int64_t n1, int64_t n2, int64_t dim) {
+  constexpr int64_t L = Vec<A>::kLanes;
+  const int64_t panels = (n2 + L - 1) / L;
+  parallel_for(0, batch * panels, grain(n1 * dim * L / 4), [&](int64_t begin, int64_t end) {
+    const SharedScratch scratch(size_t(dim * L) * sizeof(A));
+    A* panel = static_cast<A*>(scratch.data());
+    for (int64_t u = begin; u < end; ++u) {
+      const int64_t item = u / panels, first = u % panels * L, width = std::min(L, n2 - first);
+      for (int64_t l = 0; l < L; ++l) {
+        const A* row = b + (item * n2 + std::min(first + l, n2 - 1)) * dim;
+        for (int64_t i = 0; i < dim; ++i) panel[i * L + l] = row[i];
+      }
+      const A* x = a + item * n1 * dim;
+      A* out = y + item * n1 * n2 + first;
+      int64_t r = 0;
+      for (; r + kPanelRows <= n1; r += kPanelRows)
+        panel_distances<Norm, kPanelRows>(x + r * dim, dim, panel, out + r * n2, n2, int(width));
+      for (; r < n1; ++r) panel_distances<Norm, 1>(x + r * dim, dim, panel, out + r * n2, n2, int(width));
+    }
+  });
+}
 
 void run_cdist(Elem type, const void* x1, const void* x2, void* out, int64_t batch, int64_t n1, int64_t n2,
                int64_t dim, double p) {
@@ -114,6 +207,9 @@ void run_cdist(Elem type, const void* x1, const void* x2, void* out, int64_t bat
     with_norm(p, [&](auto norm) {
       const A *a = static_cast<const A*>(x1), *b = static_cast<const A*>(x2);
       A* y = static_cast<A*>(out);
+      if constexpr (decltype(norm)::kPanels) {
+        if (n2 >= 4 && dim > 0) return cdist_by_panels<decltype(norm)>(a, b, y, batch, n1, n2, dim);
+      }
       parallel_for(0, batch * n1, grain(n2 * dim), [&](int64_t begin, int64_t end) {
         for (int64_t u = begin; u < end; ++u)
           for (int64_t j = 0; j < n2; ++j)

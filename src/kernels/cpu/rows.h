@@ -1,0 +1,25 @@
+#pragma once
+// Inner loops over one row of elements, for operators whose outer loops follow indices: they live outside of isa/ and
+// would run without vectors otherwise. Single-threaded; a call costs a few nanoseconds.
+#include <cstdint>
+
+#include "base/cpu_isa.h"
+#include "kernels/cpu/elem.h"
+
+namespace vesta::cpu {
+
+// acc[i] += x[i] and acc[i] += factor * x[i]: acc is F64 for F64 x, F32 for the other floats. factor is rounded to acc's
+// type, the product and the sum are rounded apart.
+void add_row(Elem type, const void* x, void* acc, int64_t n);
+void add_scaled_row(Elem type, const void* x, double factor, void* acc, int64_t n);
+// out[i] = mask[i] ? x[i] * scale : 0, all of one float type.
+void mask_row(Elem type, const void* x, const uint8_t* mask, double scale, void* out, int64_t n);
+
+struct RowTable {
+  void (*add)(Elem, const void*, void*, int64_t);
+  void (*add_scaled)(Elem, const void*, double, void*, int64_t);
+  void (*mask)(Elem, const void*, const uint8_t*, double, void*, int64_t);
+};
+const RowTable& row_table(CpuIsa level);
+
+}  // namespace vesta::cpu
