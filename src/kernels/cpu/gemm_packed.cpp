@@ -45,6 +45,9 @@ constexpr int64_t kTileProducts = 3 << 19;  // about 14 us of one core: enough t
 constexpr int64_t kTileStrips = 10;     // bounds A's share of L2; B then comes from L3 at half a byte a cycle
 constexpr int64_t kTilesPerThread = 8;  // at most, for balance; a tile more costs little
 constexpr int64_t kSmallProducts = 1 << 18;  // 64^3: below, one core and no packing
+constexpr int64_t kDirectProducts =
+    2 * kTileProducts;  // below, one core anyway: no packing either if B stays near
+constexpr int64_t kDirectBytes = 128 << 10;
 constexpr int64_t kPackRows =
     8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
 constexpr int64_t kDirectColumns =
@@ -356,8 +359,12 @@ Plan cut_tiles(const Product& p, bool parallel) {
 // Products so small that every instruction before the kernel counts: nothing is packed, one K block, C written in place.
 bool small_product(const Product& p) {
   const GemmArgs& g = p.g;
-  if (g.m > kSmallProducts || g.n > kSmallProducts || g.m * g.n > kSmallProducts || g.k > p.kernels.depth ||
-      g.m * g.n * g.k > kSmallProducts || !p.c_is_acc || !p.b_plain())
+  if (g.m > kDirectProducts || g.n > kDirectProducts || g.m * g.n > kDirectProducts ||
+      g.k > p.kernels.depth || g.m * g.n * g.k > kDirectProducts || !p.c_is_acc || !p.b_plain())
+    return false;
+  // Beyond L1, B's rows must not collide there.
+  if (g.m * g.n * g.k > kSmallProducts &&
+      (g.n * g.k * p.in_bytes > kDirectBytes || g.b_row * p.in_bytes % 1024 == 0))
     return false;
   const bool columns = p.a_columns;
   if (!p.a_direct && !columns) return false;
