@@ -1,6 +1,7 @@
 #pragma once
 // The subcommands of the `vesta` program: each adds its options to the command line and sets what runs when it is chosen.
 #include <functional>
+#include <string>
 
 namespace CLI {
 class App;
@@ -12,6 +13,8 @@ namespace vesta::cli {
 using Action = std::function<int()>;
 
 void add_ops(CLI::App& app, Action& action);
+// Writes the Markdown reference of all operators into the folder `dir`, which must exist. Throws IoError.
+int write_reference(const std::string& dir);
 void add_env(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_files(CLI::App& app, Action& action);

@@ -4,7 +4,8 @@
 # kept outside of the work folder.
 #   scripts/libtorch_tests.sh BUILD [FILE...]     BUILD: a built preset, e.g. build/release; FILE: e.g. tensor autograd
 # A test that does not compile is replaced by one that fails, so that the rest of its file can run; one that crashes or
-# does not end counts as failed. Environment: VESTA_REFEREE_WORK, the work folder (default BUILD/referee).
+# does not end counts as failed. Environment: VESTA_REFEREE_WORK, the work folder (default BUILD/referee);
+# VESTA_REFEREE_JOBS, files at a time (default: one a core).
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
 root=$PWD
@@ -43,6 +44,14 @@ fi
 api=$work/source/test/cpp/api
 # One helper looks into libtorch's private tensor fields; only inference_mode.cpp, which is not among the files, uses it.
 sed -i '/^inline void assert_tensor_creation_meta/,/^}/d' "$api/support.h"
+
+# libtorch's inner headers are not offered. What includes one gets an empty file in its place, also where a libtorch is
+# installed, and does not compile where it needs what is in it.
+grep -rhoE '#include <(torch|ATen|c10|caffe2)/[^>]*>' "$api"/*.cpp "$api"/*.h | sed -E 's/.*<(.*)>/\1/' | sort -u |
+  while read -r header; do
+    [[ -e $root/compat/torch/include/$header ]] && continue
+    mkdir -p "$work/missing/$(dirname "$header")" && : >"$work/missing/$header"
+  done
 
 flags=(-std=c++20 -O0 -w -I"$root/compat/torch/include" -I"$root/include" -I"$build/gen/include" -I"$work/source" -I"$work/missing")
 libs=(${VESTA_REFEREE_OBJECTS:-} "$build/lib/libvesta.a" -lgtest -lgtest_main -lz -ldl -lpthread)
@@ -93,48 +102,52 @@ blame() {
   mv "$1.new" "$1"
 }
 
-sum_pass=0 sum_fail=0 sum_text=0
-printf '%-18s %7s %7s %16s\n' file passed failed 'does not compile'
-for file in "$@"; do
-  log=$work/$file.log
-  source=$work/$file.cpp
+# One file: a line "passed failed uncompiled" in its .result.
+run_file() {
+  local file=$1 log=$work/$1.log source=$work/$1.cpp count text pass ok=0 done_tests= code ran
   cp "$api/$file.cpp" "$source"
   count=$(grep -cE '^TEST(_F)?\(' "$source")
-  ok=0
-  for round in $(seq 1 12); do
-    if g++ "${flags[@]}" -fmax-errors=0 -I"$api" -include "$headers" -fsyntax-only "$source" 2>"$log.errors"; then ok=1; break; fi
-    cp "$log.errors" "$log.errors.$round"
-    # libtorch's inner headers are not offered; what needs them does not compile.
-    missing=$(sed -nE 's/.*fatal error: ([^:]+): No such file.*/\1/p' "$log.errors" | head -1)
-    if [[ $missing ]]; then
-      mkdir -p "$work/missing/$(dirname "$missing")" && : >"$work/missing/$missing"
-      continue
+  printf '0 %d %d\n' "$count" "$count" >"$work/$file.result"
+  for _ in $(seq 1 12); do
+    if g++ "${flags[@]}" -fmax-errors=0 -I"$api" -include "$headers" -c "$source" -o "$work/$file.o" 2>"$log.errors"; then
+      ok=1
+      break
     fi
-    changed=$(blame "$source" "$log.errors")
-    ((changed)) || break
+    (($(blame "$source" "$log.errors"))) || break
   done
   text=$(grep -c DOES_NOT_COMPILE "$source")
-  if ((!ok)) || ! g++ "${flags[@]}" -include "$headers" "$source" "${libs[@]}" -o "$work/$file" 2>"$log.link"; then
-    printf '%-18s %7d %7d %16d\n' "$file" 0 "$count" "$count"
-    ((sum_fail += count, sum_text += count))
-    continue
-  fi
+  ((ok)) && g++ "$work/$file.o" "${libs[@]}" -o "$work/$file" 2>"$log.link" || return
   # A crash ends the program: it is started again without the tests that have run.
   : >"$log"
-  done_tests=
   for _ in $(seq 1 40); do
     (cd "$work" && timeout 300 "./$file" --gtest_color=no --gtest_filter="*-$done_tests") >"$log.run" 2>&1
     code=$?
     cat "$log.run" >>"$log"
     ((code == 0 || code == 1)) && grep -q '^\[==========\].*ran' "$log.run" && break
-    local_ran=$(sed -nE 's/^\[ RUN      \] ([^ ]+).*/\1/p' "$log.run" | paste -sd:)
-    [[ $local_ran ]] || break
-    done_tests+=${done_tests:+:}$local_ran
+    ran=$(sed -nE 's/^\[ RUN      \] ([^ ]+).*/\1/p' "$log.run" | paste -sd:)
+    [[ $ran ]] || break
+    done_tests+=${done_tests:+:}$ran
   done
   # A type of libtorch's whose static data outlives main may end the run badly: what passed has passed.
   pass=$(grep -cE '^\[       OK \]' "$log")
-  printf '%-18s %7d %7d %16d\n' "$file" "$pass" $((count - pass)) "$text"
-  ((sum_pass += pass, sum_fail += count - pass, sum_text += text))
+  printf '%d %d %d\n' "$pass" $((count - pass)) "$text" >"$work/$file.result"
+}
+
+jobs=${VESTA_REFEREE_JOBS:-$(nproc)}
+running=0
+for file in "$@"; do
+  ((running < jobs)) || { wait -n; ((--running)); }
+  run_file "$file" &
+  ((++running))
+done
+wait
+
+sum_pass=0 sum_fail=0 sum_text=0
+printf '%-18s %7s %7s %16s\n' file passed failed 'does not compile'
+for file in "$@"; do
+  read -r pass fail text <"$work/$file.result"
+  printf '%-18s %7d %7d %16d\n' "$file" "$pass" "$fail" "$text"
+  ((sum_pass += pass, sum_fail += fail, sum_text += text))
 done
 printf '%-18s %7d %7d %16d\n' sum "$sum_pass" "$sum_fail" "$sum_text"
 printf '%d passed, %d failed\n' "$sum_pass" "$sum_fail"

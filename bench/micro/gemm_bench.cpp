@@ -1,8 +1,9 @@
 // GEMM against oneDNN and OpenBLAS, in one process, one JSON line a result (design: alternating A/B pairs, median of the
-// pair ratios with a 90 % interval, share of the multiply-add peak measured here). A stand-alone program:
-//   gemm_bench [--seed N] [--pairs N] [--only TEXT] [--level NAME] [--no-peers]
-// A third of the square cases is drawn from the seed. The peers are loaded with dlopen: missing ones give no line. For
-// oneDNN f32 both dnnl_sgemm and the matmul primitive with pre-packed weights (tag any) are timed.
+// pair ratios with a 90 % interval, share of what this machine can do: the multiply-add peak measured here, or, where
+// reading a matrix beyond the caches bounds it, the read bandwidth). A stand-alone program; --help lists its options.
+// Odd shapes are drawn from the seed. The peers are loaded with dlopen: missing ones give no line. For oneDNN both
+// dnnl_sgemm and the matmul primitive with pre-packed weights (tag any) are timed. Fused epilogues are compared with the
+// plain product of the same shape.
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -23,6 +24,7 @@
 
 #include "base/cpu_isa.h"
 #include "base/thread_pool.h"
+#include "core/registry.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/gemm_half.h"
 
@@ -37,7 +39,8 @@ double now() {
 
 // The few C functions of the peers that we call, declared here: no header or library is needed to build.
 struct OneDnn {
-  static constexpr int kCpu = 1, kF32 = 3, kBf16 = 2, kAny = 1, kAb = 3, kInOrder = 1, kWeights = 131;
+  static constexpr int kCpu = 1, kBf16 = 2, kF32 = 3, kS32 = 4, kS8 = 5, kAny = 1, kInOrder = 1,
+                       kWeights = 131;
   static constexpr int kArgSource = 1, kArgWeights = 33, kArgTo = 17;
   struct Arg {
     int arg;
@@ -56,6 +59,7 @@ struct OneDnn {
   int (*stream_create)(void**, void*, unsigned) = nullptr;
   int (*stream_wait)(void*) = nullptr;
   int (*desc_by_tag)(MemoryDesc*, int, const int64_t*, int, int) = nullptr;
+  int (*desc_by_strides)(MemoryDesc*, int, const int64_t*, int, const int64_t*) = nullptr;
   int (*matmul_init)(MatmulDesc*, const MemoryDesc*, const MemoryDesc*, const MemoryDesc*,
                      const MemoryDesc*) = nullptr;
   int (*pd_create)(void**, const void*, const void*, void*, const void*) = nullptr;
@@ -93,6 +97,7 @@ struct Peers {
              symbol(lib, "dnnl_stream_create", d.stream_create) &&
              symbol(lib, "dnnl_stream_wait", d.stream_wait) &&
              symbol(lib, "dnnl_memory_desc_init_by_tag", d.desc_by_tag) &&
+             symbol(lib, "dnnl_memory_desc_init_by_strides", d.desc_by_strides) &&
              symbol(lib, "dnnl_matmul_desc_init", d.matmul_init) &&
              symbol(lib, "dnnl_primitive_desc_create", d.pd_create) &&
              symbol(lib, "dnnl_primitive_desc_query_md", d.pd_query_md) &&
@@ -123,21 +128,62 @@ struct Peers {
   }
 };
 
-// oneDNN's matmul with weights in the layout it likes best, packed before the clock starts.
+struct Case {
+  GemmType type;
+  int64_t m, n, k;
+  int threads;
+  const char* form = "NN";  // as in BLAS: which operand is stored transposed
+  int64_t batch = 1;
+  bool blas = true;                // OpenBLAS too; its pauses are long
+  const char* epilogue = nullptr;  // "gelu", "gelu+res"
+
+  bool transposed_a() const { return form[0] == 'T'; }
+  bool transposed_b() const { return form[1] == 'T'; }
+  size_t item_bytes() const {
+    return type == GemmType::F64 ? 8 : type == GemmType::F32 ? 4 : type == GemmType::I8 ? 1 : 2;
+  }
+  size_t out_bytes() const { return type == GemmType::I8 ? 4 : item_bytes(); }
+  // Few rows: what counts is how fast B is read, when it is beyond the caches.
+  bool reads() const { return m <= 2 && static_cast<size_t>(n * k) * item_bytes() > (size_t{24} << 20); }
+  std::string name() const {
+    static const char* names[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "c64", "c128", "int8"};
+    std::string text = std::string(names[static_cast<int>(type)]) + " ";
+    if (batch > 1) text += std::to_string(batch) + "x ";
+    text += std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " + form + " ";
+    if (epilogue) text += std::string("bias+") + epilogue + " ";
+    return text + std::to_string(threads) + "t";
+  }
+};
+
+// oneDNN's matmul with weights in the layout it likes best, packed before the clock starts (batches take them as they
+// are).
 struct Matmul {
   const OneDnn& d;
   void* primitive = nullptr;
   void* memory[3] = {};
   bool ok = false;
 
-  Matmul(const OneDnn& dnn, int type, int64_t m, int64_t n, int64_t k, void* a, void* b, void* c) : d(dnn) {
+  Matmul(const OneDnn& dnn, const Case& x, void* a, void* b, void* c) : d(dnn) {
     if (!d.ok) return;
-    const int64_t da[] = {m, k}, db[] = {k, n}, dc[] = {m, n};
+    const int type = x.type == GemmType::F32    ? OneDnn::kF32
+                     : x.type == GemmType::Bf16 ? OneDnn::kBf16
+                     : x.type == GemmType::I8   ? OneDnn::kS8
+                                                : 0;
+    if (type == 0) return;
+    const int to = type == OneDnn::kS8 ? OneDnn::kS32 : type, dims = x.batch > 1 ? 3 : 2;
+    const int64_t da[] = {x.batch, x.m, x.k}, db[] = {x.batch, x.k, x.n}, dc[] = {x.batch, x.m, x.n};
+    const int64_t sa[] = {x.m * x.k, x.transposed_a() ? 1 : x.k, x.transposed_a() ? x.m : 1};
+    const int64_t sb[] = {x.k * x.n, x.transposed_b() ? 1 : x.n, x.transposed_b() ? x.k : 1};
+    const int64_t sc[] = {x.m * x.n, x.n, 1};
+    const int skip = 3 - dims;
     OneDnn::MemoryDesc ma, mb, mb_plain, mc;
     auto desc = std::make_unique<OneDnn::MatmulDesc>();
     void *pd = nullptr, *reorder_pd = nullptr, *reorder = nullptr, *plain = nullptr;
-    if (d.desc_by_tag(&ma, 2, da, type, OneDnn::kAb) || d.desc_by_tag(&mb, 2, db, type, OneDnn::kAny) ||
-        d.desc_by_tag(&mb_plain, 2, db, type, OneDnn::kAb) || d.desc_by_tag(&mc, 2, dc, type, OneDnn::kAb) ||
+    if (d.desc_by_strides(&ma, dims, da + skip, type, sa + skip) ||
+        d.desc_by_strides(&mb_plain, dims, db + skip, type, sb + skip) ||
+        d.desc_by_strides(&mc, dims, dc + skip, to, sc + skip) ||
+        (dims == 2 ? d.desc_by_tag(&mb, dims, db + skip, type, OneDnn::kAny)
+                   : d.desc_by_strides(&mb, dims, db + skip, type, sb + skip)) ||
         d.matmul_init(desc.get(), &ma, &mb, nullptr, &mc) ||
         d.pd_create(&pd, desc.get(), nullptr, d.engine, nullptr))
       return;
@@ -209,10 +255,60 @@ double peak_of(int threads) {
   return sum;
 }
 
+// GB/s of reading memory beyond the caches, all threads together, the best of a few passes.
+double read_bandwidth(int threads) {
+  constexpr int64_t kBytes = int64_t{192} << 20, kChunk = 1 << 20;
+  static std::unique_ptr<char, decltype(&std::free)> data(nullptr, &std::free);
+  if (!data) {
+    data.reset(static_cast<char*>(std::aligned_alloc(size_t{2} << 20, kBytes)));
+    madvise(data.get(), kBytes, MADV_HUGEPAGE);
+    std::memset(data.get(), 1, kBytes);
+  }
+  double best = 0;
+  for (int repeat = 0; repeat < 6; ++repeat) {
+    const double start = now();
+    const auto read = [](int64_t from, int64_t to) {
+      typedef uint64_t V __attribute__((vector_size(16), aligned(1), may_alias));
+      const char* p = data.get();
+      V x{}, y{};
+      for (int64_t i = from; i < to; i += 64) {
+        __builtin_prefetch(p + i + 1024);
+        x += *reinterpret_cast<const V*>(p + i) + *reinterpret_cast<const V*>(p + i + 16);
+        y += *reinterpret_cast<const V*>(p + i + 32) + *reinterpret_cast<const V*>(p + i + 48);
+      }
+      asm volatile("" : : "x"(x + y));
+    };
+    if (threads == 1) {
+      read(0, kBytes);
+    } else {
+      vesta::parallel_for(0, kBytes, kChunk, read);
+    }
+    best = std::max(best, static_cast<double>(kBytes) / (now() - start) * 1e-9);
+  }
+  return best;
+}
+
+// The library's own GELU (erf), as the compiler fuses it.
+void gelu_row(void* t, int64_t n, int64_t, int64_t, const void*) {
+  static const vesta::ScalarLoop loop =
+      vesta::find_op("_gelu_erf")->loops[static_cast<int>(vesta::ComputeType::F32)];
+  alignas(64) float out[1024];
+  for (int64_t i = 0; i < n; i += 1024) {
+    float* from = static_cast<float*>(t) + i;
+    const int64_t count = std::min<int64_t>(1024, n - i);
+    const void* in[] = {from};
+    void* outs[] = {out};
+    loop(in, outs, count, nullptr);
+    std::memcpy(from, out, static_cast<size_t>(count) * 4);
+  }
+}
+
 // One thread a core, ours and (OMP_PROC_BIND in main) the peer's: left alone, this kernel often wakes a worker on its
 // caller's core and leaves it there for a millisecond.
 void set_threads(int threads) {
   vesta::set_num_threads(threads);
+  // The pool counts the cores it may use when it starts: before this thread is pinned to one.
+  vesta::parallel_for(0, threads, 1, [](int64_t, int64_t) {});
   const auto pin = [](int core) {
     cpu_set_t mask;
     CPU_ZERO(&mask);
@@ -233,7 +329,7 @@ struct Options {
   uint64_t seed = 7;
   int pairs = 11;
   std::string only;
-  bool peers = true;
+  bool peers = true, list = false;
   vesta::CpuIsa level = vesta::cpu_isa();
 };
 
@@ -283,7 +379,7 @@ struct Bench {
   Options options;
   Machine where;
   Peers peers;
-  double ceiling[3] = {};  // by threads
+  double ceiling[3] = {}, bandwidth[3] = {};  // by threads
 
   bool wanted(const std::string& name) const { return name.find(options.only) != std::string::npos; }
 
@@ -325,53 +421,80 @@ struct Bench {
     std::fflush(stdout);
   }
 
-  // form: NN, NT or TN as in BLAS (which operand is stored transposed).
-  void one(GemmType type, int64_t m, int64_t n, int64_t k, int threads, const char* form = "NN",
-           bool training = false) {
-    static const char* names[] = {"f32", "f64", "f16", "bf16"};
-    const std::string name = std::string(names[static_cast<int>(type)]) + " " + std::to_string(m) + "x" +
-                             std::to_string(n) + "x" + std::to_string(k) + " " + form + " " +
-                             std::to_string(threads) + "t";
+  using Matrix = std::unique_ptr<char, decltype(&std::free)>;
+  // On huge pages, as Vesta's own large tensors are.
+  static Matrix make(GemmType type, size_t bytes, int64_t count, std::mt19937_64& rng) {
+    constexpr size_t kPage = size_t{2} << 20;
+    const size_t total = (static_cast<size_t>(count) * bytes + 64 + kPage - 1) / kPage * kPage;
+    Matrix p(static_cast<char*>(std::aligned_alloc(kPage, total)), &std::free);
+    madvise(p.get(), total, MADV_HUGEPAGE);
+    for (int64_t i = 0; i < count; ++i) {
+      const uint64_t bits = rng();
+      const float x = static_cast<float>(static_cast<int64_t>(bits >> 40)) * 0x1p-23f - 1;
+      if (type == GemmType::F64) reinterpret_cast<double*>(p.get())[i] = x;
+      if (type == GemmType::F32) reinterpret_cast<float*>(p.get())[i] = x;
+      if (type == GemmType::F16) reinterpret_cast<uint16_t*>(p.get())[i] = vesta::cpu::float_to_f16(x);
+      if (type == GemmType::Bf16) reinterpret_cast<uint16_t*>(p.get())[i] = vesta::cpu::float_to_bf16(x);
+      if (type == GemmType::I8) p.get()[i] = static_cast<char>(bits);
+    }
+    return p;
+  }
+
+  void one(const Case& x) {
+    const std::string name = x.name();
     if (!wanted(name)) return;
-    set_threads(threads);
-    peers.threads(threads);
-    const bool ta = form[0] == 'T', tb = form[1] == 'T';
+    if (options.list) {
+      std::printf("%s\n", name.c_str());
+      return;
+    }
+    set_threads(x.threads);
+    peers.threads(x.threads);
+    const bool ta = x.transposed_a(), tb = x.transposed_b();
+    const int64_t m = x.m, n = x.n, k = x.k;
     std::mt19937_64 rng(options.seed);
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    const size_t bytes = type == GemmType::F64 ? 8 : type == GemmType::F32 ? 4 : 2;
-    const auto make = [&](int64_t count) {
-      // On huge pages, as Vesta's own large tensors are.
-      constexpr size_t kPage = size_t{2} << 20;
-      const size_t total = (static_cast<size_t>(count) * bytes + 64 + kPage - 1) / kPage * kPage;
-      std::unique_ptr<char, decltype(&std::free)> p(static_cast<char*>(std::aligned_alloc(kPage, total)),
-                                                    &std::free);
-      madvise(p.get(), total, MADV_HUGEPAGE);
-      for (int64_t i = 0; i < count; ++i) {
-        const float x = uniform(rng);
-        if (type == GemmType::F64) reinterpret_cast<double*>(p.get())[i] = x;
-        if (type == GemmType::F32) reinterpret_cast<float*>(p.get())[i] = x;
-        if (type == GemmType::F16) reinterpret_cast<uint16_t*>(p.get())[i] = vesta::cpu::float_to_f16(x);
-        if (type == GemmType::Bf16) reinterpret_cast<uint16_t*>(p.get())[i] = vesta::cpu::float_to_bf16(x);
-      }
-      return p;
-    };
-    auto a = make(m * k), b = make(k * n), c = make(m * n);
+    auto a = make(x.type, x.item_bytes(), m * k * x.batch, rng),
+         b = make(x.type, x.item_bytes(), k * n * x.batch, rng),
+         c = make(x.type == GemmType::I8 ? GemmType::F32 : x.type, x.out_bytes(), m * n * x.batch, rng);
     GemmArgs g;
-    g.type = g.out = type;
-    g.m = m, g.n = n, g.k = k;
-    g.a = a.get(), g.a_row = ta ? 1 : k, g.a_col = ta ? m : 1;
-    g.b = b.get(), g.b_row = tb ? 1 : n, g.b_col = tb ? k : 1;
-    g.c = c.get(), g.ldc = n;
+    g.type = x.type;
+    g.out = x.type == GemmType::I8 ? GemmType::I32 : x.type;
+    g.m = m, g.n = n, g.k = k, g.batch = x.batch;
+    g.a = a.get(), g.a_row = ta ? 1 : k, g.a_col = ta ? m : 1, g.a_batch = m * k;
+    g.b = b.get(), g.b_row = tb ? 1 : n, g.b_col = tb ? k : 1, g.b_batch = k * n;
+    g.c = c.get(), g.ldc = n, g.c_batch = m * n;
     const auto ours = [&] { gemm_at(options.level, g); };
-    const double work = 2e-9 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    const double scale = type == GemmType::F64 ? 0.5 : type == GemmType::Bf16 ? 2 : 1;
-    const double top = ceiling[threads] * scale;
+    double work = 2e-9 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+                  static_cast<double>(x.batch);
+    const double scale = x.type == GemmType::F64    ? 0.5
+                         : x.type == GemmType::Bf16 ? 2
+                         : x.type == GemmType::I8   ? 4
+                                                    : 1;
+    double top = ceiling[x.threads] * scale;
+    const char* unit = "GFLOP/s";
+    if (x.reads()) {
+      work = 1e-9 * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(x.item_bytes());
+      if (bandwidth[x.threads] == 0) bandwidth[x.threads] = read_bandwidth(x.threads);
+      top = bandwidth[x.threads];
+      unit = "GB/s";
+    }
+    if (x.epilogue) {
+      auto bias = make(x.type, x.item_bytes(), n, rng), residual = make(x.type, x.item_bytes(), m * n, rng);
+      vesta::cpu::GemmEpilogue e;
+      e.bias = bias.get();
+      e.apply = gelu_row;
+      if (std::strstr(x.epilogue, "res")) e.residual = residual.get(), e.residual_ld = n;
+      GemmArgs fused = g;
+      fused.epilogue = &e;
+      report(
+          name, work, unit, top, "the plain product", [&] { gemm_at(options.level, fused); }, ours);
+      return;
+    }
     bool any = false;
-    if (options.peers && (type == GemmType::F32 || type == GemmType::Bf16) && !ta && !tb) {
-      Matmul matmul(peers.dnn, type == GemmType::F32 ? OneDnn::kF32 : OneDnn::kBf16, m, n, k, a.get(),
-                    b.get(), c.get());
+    if (options.peers) {
+      Matmul matmul(peers.dnn, x, a.get(), b.get(), c.get());
       if (matmul.ok) {
-        report(name, work, "GFLOP/s", top, "oneDNN matmul prepacked", ours, [&] { matmul.run(); });
+        report(name, work, unit, top, x.batch > 1 ? "oneDNN matmul" : "oneDNN matmul prepacked", ours,
+               [&] { matmul.run(); });
         any = true;
       }
     }
@@ -379,24 +502,23 @@ struct Bench {
     const auto* fb = reinterpret_cast<const float*>(b.get());
     auto* fc = reinterpret_cast<float*>(c.get());
     const int64_t lda = ta ? m : k, ldb = tb ? k : n;
-    if (options.peers && type == GemmType::F32 && peers.dnn.ok) {
-      report(name, work, "GFLOP/s", top, "dnnl_sgemm", ours, [&] {
+    if (options.peers && x.batch == 1 && x.type == GemmType::F32 && peers.dnn.ok) {
+      report(name, work, unit, top, "dnnl_sgemm", ours, [&] {
         peers.dnn.sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, fa, lda, fb, ldb, 0, fc, n);
       });
       any = true;
     }
     const auto i = [](int64_t v) { return static_cast<int>(v); };
     constexpr int kRowMajor = 101, kNo = 111, kYes = 112;
-    // Training shapes go without OpenBLAS: its pauses are long.
-    if (options.peers && type == GemmType::F32 && peers.cblas_sgemm && !training) {
-      report(name, work, "GFLOP/s", top, "OpenBLAS", ours, [&] {
+    if (options.peers && x.batch == 1 && x.type == GemmType::F32 && peers.cblas_sgemm && x.blas) {
+      report(name, work, unit, top, "OpenBLAS", ours, [&] {
         peers.cblas_sgemm(kRowMajor, ta ? kYes : kNo, tb ? kYes : kNo, i(m), i(n), i(k), 1, fa, i(lda), fb,
                           i(ldb), 0, fc, i(n));
       });
       any = true;
     }
-    if (options.peers && type == GemmType::F64 && peers.cblas_dgemm) {
-      report(name, work, "GFLOP/s", top, "OpenBLAS", ours, [&] {
+    if (options.peers && x.batch == 1 && x.type == GemmType::F64 && peers.cblas_dgemm) {
+      report(name, work, unit, top, "OpenBLAS", ours, [&] {
         peers.cblas_dgemm(kRowMajor, ta ? kYes : kNo, tb ? kYes : kNo, i(m), i(n), i(k), 1,
                           reinterpret_cast<const double*>(a.get()), i(lda),
                           reinterpret_cast<const double*>(b.get()), i(ldb), 0,
@@ -404,33 +526,70 @@ struct Bench {
       });
       any = true;
     }
-    if (!any) report(name, work, "GFLOP/s", top, "", ours, nullptr);
+    if (!any) report(name, work, unit, top, "", ours, nullptr);
   }
 
   void run() {
-    ceiling[1] = peak_of(1);
-    set_threads(2);
-    ceiling[2] = vesta::num_threads() == 2 ? peak_of(2) : 0;
+    if (!options.list) {
+      ceiling[1] = peak_of(1);
+      set_threads(2);
+      ceiling[2] = vesta::num_threads() == 2 ? peak_of(2) : 0;
+    }
     std::mt19937_64 rng(options.seed);
     const auto size = [&](int64_t low, int64_t high) {
       return low + static_cast<int64_t>(rng() % static_cast<uint64_t>(high - low + 1));
     };
-    for (int64_t s : {16, 32, 64, 128, 512}) one(GemmType::F32, s, s, s, 1);
-    one(GemmType::F32, 2048, 2048, 2048, 2);
-    one(GemmType::F32, size(200, 700), size(200, 700), size(200, 700), 1);
-    one(GemmType::F32, size(700, 1500), size(700, 1500), size(700, 1500), 2);
-    one(GemmType::F32, size(20, 100), size(20, 100), size(20, 100), 1);
-    one(GemmType::F32, 1, 4096, 4096, 2);
-    one(GemmType::F32, 1, 4096, 4096, 2, "NT");
-    one(GemmType::F32, 4, 4096, 1024, 2, "NT");
-    one(GemmType::Bf16, 512, 512, 512, 1);
-    one(GemmType::Bf16, 2048, 2048, 2048, 2);
-    one(GemmType::Bf16, size(200, 1000), size(200, 1000), size(200, 1000), 1);
-    one(GemmType::F64, 512, 512, 512, 1);
-    one(GemmType::F64, size(200, 700), size(200, 700), size(200, 700), 2);
+    const auto odd = [&](GemmType type, int64_t low, int64_t high, int threads, const char* form = "NN") {
+      const int64_t m = size(low, high), n = size(low, high), k = size(low, high);
+      one({type, m, n, k, threads, form});
+    };
+    const GemmType f32 = GemmType::F32, bf16 = GemmType::Bf16, f16 = GemmType::F16, f64 = GemmType::F64,
+                   int8 = GemmType::I8;
+    for (int64_t s : {16, 32, 48, 64, 96, 128, 512}) one({f32, s, s, s, 1});
+    one({f32, 2048, 2048, 2048, 2});
+    odd(f32, 200, 700, 1);
+    odd(f32, 700, 1500, 2);
+    odd(f32, 20, 100, 1);
+    odd(f32, 200, 700, 1, "TN");
+    odd(f32, 200, 700, 1, "NT");
+    odd(f32, 200, 700, 1, "TT");
+    // One row: reading the weights is all there is to it. Sixteen: nearly as much arithmetic.
+    for (GemmType type : {f32, bf16})
+      for (const char* form : {"NN", "NT"})
+        for (int64_t s : {4096, 8192}) {
+          one({type, 1, s, s, 2, form});
+          one({.type = type, .m = 16, .n = s, .k = s, .threads = 2, .form = form, .blas = false});
+        }
+    one({f32, 4, 4096, 1024, 2, "NT"});
+    one({bf16, 512, 512, 512, 1});
+    one({bf16, 2048, 2048, 2048, 2});
+    odd(bf16, 200, 1000, 1);
+    one({bf16, 2048, 1536, 384, 2, "NT"});
+    one({f16, 512, 512, 512, 1});
+    odd(f16, 200, 1000, 2);
+    one({int8, 512, 512, 512, 1});
+    one({int8, 2048, 2048, 2048, 2});
+    odd(int8, 200, 1000, 1);
+    one({f64, 512, 512, 512, 1});
+    odd(f64, 200, 700, 2);
+    // Attention's products of a small batch, and many tiny ones.
+    for (const char* form : {"NN", "NT"}) {
+      one({f32, 64, 64, 256, 2, form, 48});
+      one({f32, 256, 256, 64, 2, form, 48});
+      one({bf16, 64, 64, 256, 2, form, 48});
+    }
+    one({f32, 16, 16, 16, 2, "NN", 1000});
+    for (const char* epilogue : {"gelu", "gelu+res"}) {
+      one({.type = f32, .m = 2048, .n = 1536, .k = 384, .threads = 2, .form = "NT", .epilogue = epilogue});
+      one({.type = f32, .m = 2048, .n = 2048, .k = 2048, .threads = 2, .epilogue = epilogue});
+      one({.type = bf16, .m = 2048, .n = 2048, .k = 2048, .threads = 2, .epilogue = epilogue});
+    }
     // GPT nano and small: y = x W^T (NT), dX = dY W (NN), dW = dY^T X (TN).
     struct Linear {
       int64_t rows, in, out;
+    };
+    const auto train = [&](int64_t m, int64_t n, int64_t k, const char* form) {
+      one({.type = f32, .m = m, .n = n, .k = k, .threads = 2, .form = form, .blas = false});
     };
     for (Linear l : {Linear{768, 128, 384},
                      {768, 128, 128},
@@ -442,34 +601,62 @@ struct Bench {
                      {2048, 384, 1536},
                      {2048, 1536, 384},
                      {2048, 384, 256}}) {
-      one(GemmType::F32, l.rows, l.out, l.in, 2, "NT", true);
-      one(GemmType::F32, l.rows, l.in, l.out, 2, "NN", true);
-      one(GemmType::F32, l.out, l.in, l.rows, 2, "TN", true);
+      train(l.rows, l.out, l.in, "NT");
+      train(l.rows, l.in, l.out, "NN");
+      train(l.out, l.in, l.rows, "TN");
     }
   }
 };
+
+constexpr char kUsage[] =
+    "usage: gemm_bench [--seed N] [--pairs N] [--only TEXT] [--level NAME] [--no-peers] [--list] [--help]\n"
+    "Times matrix products beside oneDNN and OpenBLAS, one JSON line a result.\n"
+    "  --seed N     of the data and the odd shapes (7)\n"
+    "  --pairs N    alternating pairs of samples a result (11; from 9 on lo and hi are a 90 % interval)\n"
+    "  --only TEXT  cases whose name holds TEXT, e.g. 'bf16', '2048x2048x2048', 'TN'\n"
+    "  --level NAME kernels of a CPU level: baseline, v3, v4, v4bf16\n"
+    "  --no-peers   only Vesta\n"
+    "  --list       the names of the cases, without running them\n";
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Bench bench;
+  const auto refuse = [](const std::string& what) {
+    std::fprintf(stderr, "gemm_bench: %s\n%s", what.c_str(), kUsage);
+    return 2;
+  };
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : "";
-    if (option == "--seed") bench.options.seed = std::strtoull(value, nullptr, 10), ++i;
-    if (option == "--pairs") bench.options.pairs = std::max(1, std::atoi(value)), ++i;
-    if (option == "--only") bench.options.only = value, ++i;
-    if (option == "--no-peers") bench.options.peers = false;
+    if (option == "--help") return std::fputs(kUsage, stdout) < 0;
+    if (option == "--no-peers" || option == "--list") {
+      (option == "--list" ? bench.options.list : bench.options.peers) = option == "--list";
+      continue;
+    }
+    if (option != "--seed" && option != "--pairs" && option != "--only" && option != "--level")
+      return refuse("unknown option '" + option + "'");
+    if (++i == argc) return refuse(option + " takes a value");
+    const char* value = argv[i];
+    char* end = nullptr;
+    if (option == "--only") bench.options.only = value;
+    if (option == "--seed" || option == "--pairs") {
+      const uint64_t number = std::strtoull(value, &end, 10);
+      if (end == value || *end != 0) return refuse(option + " takes a number, not '" + value + "'");
+      if (option == "--seed") bench.options.seed = number;
+      if (option == "--pairs") bench.options.pairs = static_cast<int>(std::clamp<uint64_t>(number, 1, 1000));
+    }
     if (option == "--level") {
+      bool known = false;
       for (int level = 0; level <= static_cast<int>(vesta::cpu_isa()); ++level)
         if (!std::strcmp(value, vesta::cpu_isa_name(static_cast<vesta::CpuIsa>(level))))
-          bench.options.level = static_cast<vesta::CpuIsa>(level);
-      ++i;
+          bench.options.level = static_cast<vesta::CpuIsa>(level), known = true;
+      if (!known) return refuse(std::string("this machine has no level '") + value + "'");
     }
   }
+  vesta::init();
   bench.where = machine();
   setenv("OMP_PROC_BIND", "true", 1);
-  if (bench.options.peers) bench.peers.load();
+  if (bench.options.peers && !bench.options.list) bench.peers.load();
   bench.run();
   return 0;
 }

@@ -59,6 +59,8 @@ void add_pointwise_cases(OpCases& all, uint64_t seed);
 void add_reduction_cases(OpCases& all, uint64_t seed);
 void add_norm_cases(OpCases& all, uint64_t seed);   // softmax, norms, losses, products
 void add_index_cases(OpCases& all, uint64_t seed);  // index, sort, rearrangement
+// Convolution, pooling, interpolation, norms over channels, recurrent layers.
+void add_spatial_cases(OpCases& all, uint64_t seed);
 void add_step_cases(OpCases& all, uint64_t seed);   // optimisers, random numbers
 
 }  // namespace vesta::cli

@@ -2,9 +2,12 @@
 // Automatic differentiation: gradient mode, autograd::grad and backward, custom functions, gradcheck.
 #include <any>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "vesta/tensor.h"
@@ -56,6 +59,25 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors = 
 
 class FunctionNode;
 
+// A value of any type, which std::any_cast reads. The calls named as libtorch's IValue read the common ones; they throw
+// TypeError where the value is of another kind.
+class SavedValue : public std::any {
+ public:
+  SavedValue() = default;
+  template <class T, std::enable_if_t<!std::is_base_of_v<std::any, std::decay_t<T>>, int> = 0>
+  SavedValue(T&& value) : std::any(std::forward<T>(value)) {}  // NOLINT: implicit
+  bool isNone() const { return !has_value(); }
+  bool toBool() const;
+  int64_t toInt() const;    // of any integer or bool
+  double toDouble() const;  // of any number
+  std::string toStringRef() const;
+  Tensor toTensor() const;
+  std::vector<Tensor> toTensorVector() const;
+  std::vector<int64_t> toIntVector() const;
+};
+
+using IndexRange = std::pair<size_t, size_t>;
+
 // What a custom Function keeps between forward and backward.
 class AutogradContext {
  public:
@@ -63,13 +85,20 @@ class AutogradContext {
   void save_for_backward(variable_list tensors);
   variable_list get_saved_variables() const;
   // Anything else, by name.
-  std::map<std::string, std::any> saved_data;
+  std::map<std::string, SavedValue> saved_data;
   // Declares inputs that forward wrote in place, and outputs that carry no gradient.
   void mark_dirty(const variable_list& inputs) { dirty_ = inputs; }
   void mark_non_differentiable(const variable_list& outputs) { non_differentiable_ = outputs; }
   // Whether undefined gradients reach backward as zeros (default) or as undefined tensors.
   void set_materialize_grads(bool value) { materialize_ = value; }
   bool needs_input_grad(size_t input) const { return needs_.at(input); }
+  // Whether any input in one of the ranges [first, last) does.
+  bool needs_input_grad(std::initializer_list<IndexRange> ranges) const {
+    for (const IndexRange& range : ranges)
+      for (size_t i = range.first; i < range.second; ++i)
+        if (needs_.at(i)) return true;
+    return false;
+  }
 
  private:
   friend class FunctionNode;

@@ -4,6 +4,7 @@
 //   auto loader = data::make_data_loader(std::move(set), data::DataLoaderOptions().batch_size(64).workers(2).seed(7));
 //   for (auto& batch : *loader) step(batch.data, batch.target);
 // The order of examples depends on the seed and the epoch alone, never on the number of workers.
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <iterator>
@@ -33,7 +34,9 @@ struct Example<Data, NoTarget> {
   using DataType = Data;
   using TargetType = NoTarget;
   Example() = default;
-  Example(Data d) : data(std::move(d)) {}  // NOLINT: implicit as in libtorch
+  Example(Data d) : data(std::move(d)) {}  // NOLINT: implicit as in libtorch, and back
+  operator Data&() { return data; }        // NOLINT
+  operator const Data&() const { return data; }
   Data data;
 };
 using TensorExample = Example<Tensor, NoTarget>;
@@ -241,6 +244,8 @@ class Sampler {
 class OrderedSampler : public Sampler {
  public:
   std::optional<std::vector<size_t>> next(size_t batch_size) override;
+  // How many examples of the epoch have been given.
+  size_t index() const { return position_ - begin_; }
 
  protected:
   // begin, begin + 1, ... end - 1, through `order` where it is not empty.
@@ -248,13 +253,15 @@ class OrderedSampler : public Sampler {
 
  private:
   std::vector<size_t> order_;
-  size_t position_ = 0, end_ = 0;
+  size_t begin_ = 0, position_ = 0, end_ = 0;
 };
 
 class SequentialSampler : public OrderedSampler {
  public:
-  explicit SequentialSampler(size_t size) : size_(size) {}
+  explicit SequentialSampler(size_t size) : size_(size) { reset(); }
   void reset(uint64_t seed, uint64_t epoch) override;
+  // Without a loader: from the start, of as many examples as said.
+  void reset(std::optional<size_t> new_size = std::nullopt);
 
  private:
   size_t size_;
@@ -263,8 +270,10 @@ class SequentialSampler : public OrderedSampler {
 // A new permutation each epoch.
 class RandomSampler : public OrderedSampler {
  public:
-  explicit RandomSampler(size_t size) : size_(size) {}
+  explicit RandomSampler(size_t size) : size_(size) { reset(); }
   void reset(uint64_t seed, uint64_t epoch) override;
+  // Without a loader: a new permutation, by the default generator.
+  void reset(std::optional<size_t> new_size = std::nullopt);
 
  private:
   size_t size_;
@@ -277,11 +286,15 @@ class DistributedSampler : public OrderedSampler {
  public:
   DistributedSampler(size_t size, size_t num_replicas, size_t rank, bool allow_duplicates, bool random);
   void reset(uint64_t seed, uint64_t epoch) override;
+  // Without a loader: the order of set_epoch's epoch and seed 0. A loader counts its epochs itself.
+  void reset(std::optional<size_t> new_size = std::nullopt);
+  void set_epoch(size_t epoch) { epoch_ = epoch; }
+  size_t epoch() const { return epoch_; }
   size_t local_size() const { return local_size_; }
 
  private:
-  size_t size_, num_replicas_, rank_, local_size_;
-  bool random_;
+  size_t size_, num_replicas_, rank_, local_size_ = 0, epoch_ = 0;
+  bool allow_duplicates_, random_;
 };
 class DistributedRandomSampler : public DistributedSampler {
  public:
@@ -311,6 +324,9 @@ class DataLoaderOptions {
   VESTA_ARG(std::optional<size_t>, max_jobs) = std::nullopt;
   // Longest wait for a batch; absent: no limit.
   VESTA_ARG(std::optional<int64_t>, timeout_ms) = std::nullopt;
+
+ public:
+  DataLoaderOptions& timeout(std::chrono::milliseconds limit) { return timeout_ms(limit.count()); }
   // false: batches come as they get ready, so their order may vary from run to run.
   VESTA_ARG(bool, enforce_ordering) = true;
   // Leaves out a last batch that is smaller than batch_size.

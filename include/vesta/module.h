@@ -107,6 +107,9 @@ struct IncompatibleKeys {
 
 using StateDict = OrderedDict<std::string, Tensor>;
 
+struct ModulePtrs;
+struct NamedModulePtrs;
+
 class Module {
  public:
   // The name defaults to the class's.
@@ -124,15 +127,20 @@ class Module {
   StateDict named_buffers(bool recurse = true) const;
   // Direct children; and all descendants, depth first, shared ones once. A module that no pointer owns (on the stack) may
   // list itself: the pointers must then not outlive it.
-  std::vector<ModulePtr<Module>> children() const;
-  OrderedDict<std::string, ModulePtr<Module>> named_children() const;
-  std::vector<ModulePtr<Module>> modules(bool include_self = true);
-  OrderedDict<std::string, ModulePtr<Module>> named_modules(const std::string& prefix = {},
-                                                            bool include_self = true);
+  ModulePtrs children() const;
+  NamedModulePtrs named_children() const;
+  ModulePtrs modules(bool include_self = true) const;
+  NamedModulePtrs named_modules(const std::string& prefix = {}, bool include_self = true) const;
 
   // Calls f on this module and all descendants, parents first.
   void apply(const std::function<void(Module&)>& f);
   void apply(const std::function<void(const std::string&, Module&)>& f, const std::string& prefix = {});
+  void apply(const std::function<void(const Module&)>& f) const;
+  void apply(const std::function<void(const std::string&, const Module&)>& f,
+             const std::string& prefix = {}) const;
+  void apply(const std::function<void(const ModulePtr<Module>&)>& f) const;
+  void apply(const std::function<void(const std::string&, const ModulePtr<Module>&)>& f,
+             const std::string& prefix = {}) const;
 
   // Training mode, which Dropout reads; for all descendants.
   virtual void train(bool on = true);
@@ -260,6 +268,26 @@ class Module {
   OrderedDict<std::string, Tensor> parameters_{"parameter"};
   OrderedDict<std::string, Buffer> buffers_{"buffer"};
   OrderedDict<std::string, ModulePtr<Module>> children_{"module"};
+};
+
+// Lists of modules, which become lists of foreign pointers where those are asked for.
+struct ModulePtrs : std::vector<ModulePtr<Module>> {
+  using std::vector<ModulePtr<Module>>::vector;
+  ModulePtrs(std::vector<ModulePtr<Module>> modules)  // NOLINT: implicit
+      : std::vector<ModulePtr<Module>>(std::move(modules)) {}
+  template <ForeignPtr P>
+  operator std::vector<P>() const {  // NOLINT
+    return std::vector<P>(begin(), end());
+  }
+};
+struct NamedModulePtrs : OrderedDict<std::string, ModulePtr<Module>> {
+  using OrderedDict<std::string, ModulePtr<Module>>::OrderedDict;
+  template <ForeignPtr P>
+  operator OrderedDict<std::string, P>() const {  // NOLINT
+    OrderedDict<std::string, P> out;
+    for (const auto& item : *this) out.insert(item.key(), P(item.value()));
+    return out;
+  }
 };
 
 std::ostream& operator<<(std::ostream& out, const Module& module);

@@ -14,6 +14,7 @@
 #include "vesta/nn_conv.h"
 #include "vesta/nn_embedding_bag.h"
 #include "vesta/nn_init.h"
+#include "vesta/nn_init_structured.h"
 #include "vesta/nn_layers.h"
 #include "vesta/nn_linear.h"
 #include "vesta/nn_loss.h"

@@ -97,21 +97,23 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
   explicit ConvTransposeNdImpl(const ConvTransposeOptions<D>& o);
 };
 
-#define VESTA_NN_CONV(Name, Base, OptionsOf, D)                                          \
-  using Name##Options = OptionsOf<D>;                                                    \
-  class Name##Impl : public Base<D, Name##Impl> {                                        \
-   public:                                                                               \
-    Name##Impl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size) \
-        : Name##Impl(Name##Options(in_channels, out_channels, kernel_size)) {}           \
-    explicit Name##Impl(const Name##Options& o) : Base<D, Name##Impl>(o) {}              \
-  };                                                                                     \
-  extern template class Base<D, Name##Impl>;                                             \
-  VESTA_LAYER_CLONE(Name##Impl);                                                         \
-  class Name : public ModuleHolder<Name##Impl> {                                         \
-   public:                                                                               \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                                        \
-    Name(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)       \
-        : Name(Name##Options(in_channels, out_channels, kernel_size)) {}                 \
+#define VESTA_NN_CONV(Name, Base, OptionsOf, D)                                                          \
+  using Name##Options = OptionsOf<D>;                                                                    \
+  class Name##Impl : public Base<D, Name##Impl> {                                                        \
+   public:                                                                                               \
+    Name##Impl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)                 \
+        : Name##Impl(Name##Options(in_channels, out_channels, kernel_size)) {}                           \
+    explicit Name##Impl(const Name##Options& o) : Base<D, Name##Impl>(o) {}                              \
+  };                                                                                                     \
+  extern template class Base<D, Name##Impl>;                                                             \
+  VESTA_LAYER_CLONE(Name##Impl);                                                                         \
+  class Name : public ModuleHolder<Name##Impl> {                                                         \
+   public:                                                                                               \
+    using ModuleHolder<Name##Impl>::ModuleHolder;                                                        \
+    Name(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)                       \
+        : Name(Name##Options(in_channels, out_channels, kernel_size)) {}                                 \
+    template <class Holder, std::enable_if_t<std::is_same_v<Holder, ModuleHolder<Name##Impl>>, int> = 0> \
+    Name(Holder holder) : ModuleHolder<Name##Impl>(std::move(holder)) {}                                 \
   }
 VESTA_NN_CONV(Conv1d, ConvNdImpl, ConvOptions, 1);
 VESTA_NN_CONV(Conv2d, ConvNdImpl, ConvOptions, 2);

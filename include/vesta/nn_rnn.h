@@ -55,6 +55,19 @@ class GRUOptions {
   VESTA_ARG(bool, bidirectional) = false;
 };
 
+// What the three kinds share, as libtorch's modules show it.
+class RNNOptionsBase {
+ public:
+  VESTA_ARG(int64_t, input_size) = 0;
+  VESTA_ARG(int64_t, hidden_size) = 0;
+  VESTA_ARG(int64_t, num_layers) = 1;
+  VESTA_ARG(bool, bias) = true;
+  VESTA_ARG(bool, batch_first) = false;
+  VESTA_ARG(double, dropout) = 0.0;
+  VESTA_ARG(bool, bidirectional) = false;
+  VESTA_ARG(int64_t, proj_size) = 0;
+};
+
 namespace detail {
 
 enum class RecurrentKind : uint8_t { Tanh, ReLU, LSTM, GRU };
@@ -69,6 +82,7 @@ struct Recurrent {
   std::vector<Tensor> weights;
 
   static int64_t gates(RecurrentKind kind);
+  RNNOptionsBase shared_options() const;
   // Checks the sizes and registers the parameters with `module`.
   void make_weights(const char* layer, Module& module);
   void reset_parameters() const;
@@ -99,6 +113,8 @@ class RecurrentModule : public Cloneable<Derived> {
   std::vector<Tensor> all_weights() const { return recurrent_.weights; }
   // For libtorch's sake: the weights need no particular place in memory.
   void flatten_parameters() {}
+  // As the module was made; changing it changes nothing.
+  RNNOptionsBase options_base;
 
  protected:
   detail::Recurrent recurrent_;

@@ -51,13 +51,15 @@ class AdamWOptions : public OptimizerOptions {
 
 // w -= lr * v, with v = momentum * v + (1 - dampening) * (grad + weight_decay * w). State: momentum_buffer, where
 // momentum != 0, and with dampening the step count, since the first step takes the gradient undamped.
-class SGD : public Optimizer {
+class SGD : public OptimizerRule<SGD, SGDOptions> {
  public:
-  SGD(std::vector<OptimizerParamGroup> groups, const SGDOptions& defaults);
-  SGD(std::vector<Tensor> params, const SGDOptions& defaults) : SGD(one_group(std::move(params)), defaults) {}
+  SGD(std::vector<OptimizerParamGroup> groups, const SGDOptions& defaults)
+      : OptimizerRule(std::move(groups), defaults) {}
+  SGD(std::vector<Tensor> params, const SGDOptions& defaults)
+      : SGD(one_group(std::move(params)), defaults) {}
+  static std::vector<std::string> slot_names();
 
  protected:
-  bool accepts(const OptimizerOptions& options) const override;
   bool uses_slot(size_t slot, const OptimizerOptions& options) const override;
   Tensor make_slot(size_t slot, const Tensor& param, const OptimizerOptions& options) const override;
   void update(const OptimizerOptions& options, Update& u) override;
@@ -65,31 +67,15 @@ class SGD : public Optimizer {
 
 // Kingma & Ba 2015, with weight decay added to the gradient. State: step, exp_avg, exp_avg_sq, max_exp_avg_sq. The
 // moments of 16-bit parameters are float32.
-class Adam : public Optimizer {
- public:
-  explicit Adam(std::vector<OptimizerParamGroup> groups, const AdamOptions& defaults = {});
-  explicit Adam(std::vector<Tensor> params, const AdamOptions& defaults = {})
-      : Adam(one_group(std::move(params)), defaults) {}
-
- protected:
-  bool accepts(const OptimizerOptions& options) const override;
-  bool uses_slot(size_t slot, const OptimizerOptions& options) const override;
-  Tensor make_slot(size_t slot, const Tensor& param, const OptimizerOptions& options) const override;
-  void update(const OptimizerOptions& options, Update& u) override;
+class Adam : public OptimizerRule<Adam, AdamOptions> {
+  VESTA_OPTIM_RULE(Adam);
 };
 
 // Loshchilov & Hutter 2019: decay lr * weight_decay * w apart from the gradient. State as Adam's.
-class AdamW : public Optimizer {
- public:
-  explicit AdamW(std::vector<OptimizerParamGroup> groups, const AdamWOptions& defaults = {});
-  explicit AdamW(std::vector<Tensor> params, const AdamWOptions& defaults = {})
-      : AdamW(one_group(std::move(params)), defaults) {}
-
- protected:
-  bool accepts(const OptimizerOptions& options) const override;
-  bool uses_slot(size_t slot, const OptimizerOptions& options) const override;
-  Tensor make_slot(size_t slot, const Tensor& param, const OptimizerOptions& options) const override;
-  void update(const OptimizerOptions& options, Update& u) override;
+class AdamW : public OptimizerRule<AdamW, AdamWOptions> {
+  VESTA_OPTIM_RULE(AdamW);
 };
+
+#undef VESTA_OPTIM_RULE
 
 }  // namespace vesta::optim

@@ -2,6 +2,7 @@
 // What all optimisers share: options, parameter groups, state, saving. An optimiser adds its update rule; all its state
 // that changes from step to step is kept in tensors, so that a captured step replays correctly.
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,8 +52,8 @@ class OptimizerOptions {
   virtual void visit(OptionVisitor& visitor) = 0;
   // Throws ValueError where an option is out of range.
   virtual void check() const = 0;
-  double get_lr() const { return lr_.get(); }
-  void set_lr(double lr) { lr_.set(lr); }
+  virtual double get_lr() const { return lr_.get(); }
+  virtual void set_lr(const double lr) { lr_.set(lr); }
   const Tensor& lr_tensor() const { return lr_.tensor(); }
   // The rate before the first scheduler changed it; schedulers compute from it. Absent until one is made.
   std::optional<double> initial_lr;
@@ -60,6 +61,21 @@ class OptimizerOptions {
  protected:
   explicit OptimizerOptions(double lr) : lr_(lr) {}
   HeldNumber lr_;
+};
+
+// For options of a program's own optimiser: they are copied, neither checked nor saved. For schedulers, override get_lr and
+// set_lr.
+template <class Derived>
+class OptimizerCloneableOptions : public OptimizerOptions {
+ public:
+  std::unique_ptr<OptimizerOptions> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+  void visit(OptionVisitor&) override {}
+  void check() const override {}
+
+ protected:
+  OptimizerCloneableOptions() : OptimizerOptions(0) {}
 };
 
 #define VESTA_OPTIM_LR(Options)                             \
@@ -105,10 +121,45 @@ class OptimizerParamGroup {
   std::vector<std::vector<Tensor>> state_;
 };
 
+// What a program's own optimiser keeps for one parameter.
+class OptimizerParamState {
+ public:
+  virtual ~OptimizerParamState() = default;
+  virtual std::unique_ptr<OptimizerParamState> clone() const = 0;
+};
+template <class Derived>
+class OptimizerCloneableParamState : public OptimizerParamState {
+ public:
+  std::unique_ptr<OptimizerParamState> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+};
+// Names a parameter in Optimizer::state(): by its TensorImpl, or by that address as text, as libtorch up to 1.13 does.
+class ParamKey {
+ public:
+  ParamKey(const void* impl)
+      : address_(std::to_string(reinterpret_cast<uintptr_t>(impl))) {}  // NOLINT: implicit
+  ParamKey(std::string address) : address_(std::move(address)) {}       // NOLINT
+  bool operator<(const ParamKey& o) const { return address_ < o.address_; }
+  bool operator==(const ParamKey& o) const { return address_ == o.address_; }
+
+ private:
+  std::string address_;
+};
+
+// Vesta's own optimisers derive from OptimizerRule. One of a program's own, as in libtorch:
+//   struct Sign : optim::Optimizer {
+//     Sign(std::vector<Tensor> params, SignOptions options)
+//         : Optimizer(std::move(params), std::make_unique<SignOptions>(options)) {}
+//     Tensor step(LossClosure closure = nullptr) override;  // walks param_groups_, keeps what it needs in state_
+//   };
 class Optimizer {
  public:
   using LossClosure = std::function<Tensor()>;
   virtual ~Optimizer();
+  // For an optimiser that overrides step(). The groups' options are of one class, the defaults'.
+  Optimizer(std::vector<OptimizerParamGroup> groups, std::unique_ptr<OptimizerOptions> defaults);
+  Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -118,12 +169,15 @@ class Optimizer {
   void add_parameters(const std::vector<Tensor>& parameters);
   std::vector<Tensor> parameters() const;
   size_t size() const { return parameters().size(); }
-  std::vector<OptimizerParamGroup>& param_groups() { return groups_; }
-  const std::vector<OptimizerParamGroup>& param_groups() const { return groups_; }
+  std::vector<OptimizerParamGroup>& param_groups() { return param_groups_; }
+  const std::vector<OptimizerParamGroup>& param_groups() const { return param_groups_; }
+  // Of optimisers of the program's own; Vesta's keep theirs in the groups. Not in state_dict().
+  std::map<ParamKey, std::unique_ptr<OptimizerParamState>>& state() { return state_; }
+  const std::map<ParamKey, std::unique_ptr<OptimizerParamState>>& state() const { return state_; }
   OptimizerOptions& defaults() { return *defaults_; }
 
   // One update of every parameter that has a gradient; calls the closure first, with recording on, and returns its loss.
-  virtual Tensor step(const LossClosure& closure = nullptr);
+  virtual Tensor step(LossClosure closure = nullptr);
   // Drops all gradients, or fills them with zeros.
   void zero_grad(bool set_to_none = true);
   // Makes the state of all parameters that require grad, where it does not exist yet.
@@ -147,22 +201,24 @@ class Optimizer {
     std::vector<Tensor> params, grads;
     std::vector<std::vector<Tensor>> state;
   };
-  virtual bool accepts(const OptimizerOptions& options) const = 0;
+  virtual bool accepts(const OptimizerOptions&) const { return true; }
   // Whether `slot` is used under these options (max_exp_avg_sq only with amsgrad).
-  virtual bool uses_slot(size_t slot, const OptimizerOptions& options) const = 0;
+  virtual bool uses_slot(size_t, const OptimizerOptions&) const { return false; }
   // The first state, of the shape that slot_sizes tells.
-  virtual Tensor make_slot(size_t slot, const Tensor& param, const OptimizerOptions& options) const = 0;
+  virtual Tensor make_slot(size_t slot, const Tensor& param, const OptimizerOptions& options) const;
   // 0-dim for "step", the parameter's shape otherwise.
   virtual std::vector<int64_t> slot_sizes(size_t slot, const Tensor& param) const;
-  // Called without recording.
-  virtual void update(const OptimizerOptions& options, Update& u) = 0;
+  // Called without recording, by step(). NotImplementedError where neither is overridden.
+  virtual void update(const OptimizerOptions& options, Update& u);
+
+  std::unique_ptr<OptimizerOptions> defaults_;
+  std::vector<OptimizerParamGroup> param_groups_;
+  std::map<ParamKey, std::unique_ptr<OptimizerParamState>> state_;
 
  private:
   void check_parameters(const std::vector<Tensor>& parameters) const;
   void ensure_state(OptimizerParamGroup& group, size_t i);
   std::vector<std::string> slots_;
-  std::unique_ptr<OptimizerOptions> defaults_;
-  std::vector<OptimizerParamGroup> groups_;
 };
 
 // An optimiser with options of one class. Derived has `static std::vector<std::string> slot_names()`.
@@ -180,5 +236,19 @@ class OptimizerRule : public Optimizer {
   }
   static const Options& own(const OptimizerOptions& options) { return static_cast<const Options&>(options); }
 };
+
+// Constructors and the four functions of such an optimiser.
+#define VESTA_OPTIM_RULE(Name)                                                                        \
+ public:                                                                                              \
+  explicit Name(std::vector<OptimizerParamGroup> groups, const Name##Options& defaults = {})          \
+      : OptimizerRule(std::move(groups), defaults) {}                                                 \
+  explicit Name(std::vector<Tensor> params, const Name##Options& defaults = {})                       \
+      : Name(one_group(std::move(params)), defaults) {}                                               \
+  static std::vector<std::string> slot_names();                                                       \
+                                                                                                      \
+ protected:                                                                                           \
+  bool uses_slot(size_t slot, const OptimizerOptions& options) const override;                        \
+  Tensor make_slot(size_t slot, const Tensor& param, const OptimizerOptions& options) const override; \
+  void update(const OptimizerOptions& options, Update& u) override
 
 }  // namespace vesta::optim

@@ -32,7 +32,7 @@ class LBFGS : public Optimizer {
       : LBFGS(one_group(std::move(params)), defaults) {}
 
   // The loss of the first evaluation. ValueError without a closure.
-  Tensor step(const LossClosure& closure = nullptr) override;
+  Tensor step(LossClosure closure = nullptr) override;
   // The group's options, and "state.NAME" of what there is.
   StateDict state_dict() const override;
   void load_state_dict(const StateDict& dict) override;

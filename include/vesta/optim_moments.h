@@ -5,20 +5,6 @@
 
 namespace vesta::optim {
 
-// The four functions of a rule.
-#define VESTA_OPTIM_RULE(Name)                                                                        \
- public:                                                                                              \
-  explicit Name(std::vector<OptimizerParamGroup> groups, const Name##Options& defaults = {})          \
-      : OptimizerRule(std::move(groups), defaults) {}                                                 \
-  explicit Name(std::vector<Tensor> params, const Name##Options& defaults = {})                       \
-      : Name(one_group(std::move(params)), defaults) {}                                               \
-  static std::vector<std::string> slot_names();                                                       \
-                                                                                                      \
- protected:                                                                                           \
-  bool uses_slot(size_t slot, const OptimizerOptions& options) const override;                        \
-  Tensor make_slot(size_t slot, const Tensor& param, const OptimizerOptions& options) const override; \
-  void update(const OptimizerOptions& options, Update& u) override
-
 class RMSpropOptions : public OptimizerOptions {
  public:
   RMSpropOptions(double lr = 1e-2) : OptimizerOptions(lr) {}  // NOLINT: implicit, here and below

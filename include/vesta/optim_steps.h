@@ -59,6 +59,4 @@ class Muon : public OptimizerRule<Muon, MuonOptions> {
   VESTA_OPTIM_RULE(Muon);
 };
 
-#undef VESTA_OPTIM_RULE
-
 }  // namespace vesta::optim

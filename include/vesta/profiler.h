@@ -5,8 +5,9 @@
 //   std::puts(p.table().c_str());
 //   p.write_chrome_trace("trace.json");  // for ui.perfetto.dev or chrome://tracing
 //
-// Records the calling thread: its operator calls (those made by other operators and by backward nest inside them) and
-// Ranges. Other threads are not seen; what the pool does for an operator counts as that operator's time.
+// Records the operator calls and Ranges of all threads (calls made by other operators and by backward nest inside them):
+// also those of data loader workers and of threads that start meanwhile. What the pool does for an operator counts as
+// that operator's time.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,13 +25,14 @@ struct Event {
   std::string_view name;  // valid while its Profile lives
   int64_t begin_ns = 0;   // since the recording began
   int64_t end_ns = 0;
-  int parent = -1;         // index of the enclosing event
+  int parent = -1;         // index of the enclosing event, which is of the same thread
+  int thread = 0;          // 0: the one that recorded; others in the order in which they first appear
   int64_t bytes = 0;       // of the results it allocated, those of its children included
-  int64_t peak_bytes = 0;  // most host memory in use during it, less what was in use when it began
+  int64_t peak_bytes = 0;  // most host memory in use during it (by all threads), less what was in use when it began
   std::string shapes;      // "[8, 16], [16]"; empty without Options::shapes
 };
 
-// All calls of one operator (and with by_op(true): of one set of shapes).
+// All calls of one operator on all threads (and with by_op(true): of one set of shapes). Times of threads add up.
 struct Summary {
   std::string name;
   std::string shapes;
@@ -47,12 +49,13 @@ class Profile {
   Profile& operator=(Profile&&) noexcept;
   ~Profile();
   const std::vector<Event>& events() const;  // in the order of their beginnings
+  int num_threads() const;                   // at least 1
   int64_t wall_ns() const;
   int64_t peak_bytes() const;  // most host memory in use, less what was in use at the start
   // Sorted by self time, largest first.
   std::vector<Summary> by_op(bool by_shapes = false) const;
   std::string table(size_t rows = 25, bool by_shapes = false) const;
-  // Chrome's trace format (JSON). Throws IoError where the file cannot be written.
+  // Chrome's trace format (JSON), a row a thread. Throws IoError where the file cannot be written.
   void write_chrome_trace(const std::string& path) const;
 
   struct Data;
@@ -63,7 +66,8 @@ class Profile {
   std::unique_ptr<Data> data_;
 };
 
-// Records from construction to stop() (or destruction) on this thread. One at a time per thread: a second throws.
+// Records from construction to stop() (or destruction), which both must be called on one thread. One at a time: a second
+// throws. What is still running then ends there; what began before is not seen, only what it calls.
 class Recorder {
  public:
   explicit Recorder(Options options = {});
@@ -72,6 +76,7 @@ class Recorder {
   Profile stop();
 
  private:
+  void stop_recording();
   std::unique_ptr<Profile::Data> data_;
 };
 
@@ -85,7 +90,8 @@ class Range {
   Range(const Range&) = delete;
 
  private:
-  bool open_ = false;
+  uint64_t recording_ = 0;  // 0: none
+  int event_ = -1;
 };
 
 }  // namespace vesta::profiler

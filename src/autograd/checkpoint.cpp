@@ -1,10 +1,10 @@
 // Hooks on saved tensors, and recomputation built on them.
 #include "autograd/saved_hooks.h"
+#include "core/mt19937.h"
 #include "core/thread_state.h"
 #include "vesta/autocast.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
-#include "vesta/random.h"
 
 namespace vesta::autograd {
 
@@ -44,25 +44,21 @@ struct Frame {
   std::function<variable_list(const variable_list&)> fn;
   variable_list inputs;
   CheckpointOptions options;
-  uint64_t seed = 0, call = 0;
+  GeneratorSnapshot random;
   bool autocast = false;
   DType autocast_dtype = DType::BFloat16;
   size_t saved = 0;  // by the forward
   std::vector<Tensor> recomputed;
 
   void recompute() {
-    const Generator& generator = default_generator();
-    Generator now = generator;
-    uint64_t seed_now = now.current_seed(), call_now = now.call();
     struct Restore {
-      Generator g;
-      uint64_t seed, call;
+      GeneratorSnapshot now = take_snapshot(default_generator());
       bool on;
       ~Restore() {
-        if (on) g.set_state(seed, call);
+        if (on) restore_snapshot(default_generator(), now);
       }
-    } restore{now, seed_now, call_now, options.preserve_rng_state};
-    if (options.preserve_rng_state) now.set_state(seed, call);
+    } restore{.on = options.preserve_rng_state};
+    if (options.preserve_rng_state) restore_snapshot(default_generator(), random);
     AutoGradMode record(true);
     AutocastMode cast(autocast_dtype, autocast);
     variable_list again;
@@ -90,8 +86,7 @@ variable_list checkpoint(const std::function<variable_list(const variable_list&)
   frame->fn = fn;
   frame->inputs = inputs;
   frame->options = options;
-  frame->seed = default_generator().current_seed();
-  frame->call = default_generator().call();
+  frame->random = take_snapshot(default_generator());
   frame->autocast = autocast::is_enabled();
   if (frame->autocast) frame->autocast_dtype = autocast::get_dtype();
   SavedTensorHooks hooks([frame](const Tensor&) { return std::any(frame->saved++); },

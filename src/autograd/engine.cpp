@@ -281,12 +281,10 @@ class Pass {
   // For the profiler and for anomaly mode.
   void apply_watched(Node* n, std::span<Tensor> dy, std::span<Tensor> gradients) {
     struct Event {
-      bool open = profiler::recording();
-      ~Event() {
-        if (open && profiler::recording()) profiler::close();
-      }
+      profiler::Mark mark;
+      ~Event() { profiler::close(mark); }
     } event;
-    if (event.open) profiler::open(n->name());
+    if (profiler::recording()) event.mark = profiler::open(n->name());
     try {
       n->apply(dy, gradients);
     } catch (...) {

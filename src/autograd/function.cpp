@@ -9,6 +9,50 @@
 
 namespace vesta::autograd {
 
+namespace {
+// The value as one of the types T, in their order; absent where it is none of them.
+template <class Result, class... T>
+std::optional<Result> as_one_of(const std::any& value) {
+  std::optional<Result> out;
+  const auto take = [&](const auto* v) {
+    if (v) out = Result(*v);
+    return v != nullptr;
+  };
+  (take(std::any_cast<T>(&value)) || ...);
+  return out;
+}
+template <class Result>
+Result require(std::optional<Result> value, const std::any& held, const char* wanted) {
+  VESTA_CHECK_AS(TypeError, value, "saved_data: expected ", wanted, ", the value is of the C++ type ",
+                 held.has_value() ? held.type().name() : "none");
+  return *std::move(value);
+}
+}  // namespace
+
+bool SavedValue::toBool() const { return require(as_one_of<bool, bool>(*this), *this, "a bool"); }
+int64_t SavedValue::toInt() const {
+  return require(as_one_of<int64_t, int, long, long long, bool, unsigned, unsigned long, unsigned long long,
+                           short, unsigned short, signed char, unsigned char>(*this),
+                 *this, "an integer");
+}
+double SavedValue::toDouble() const {
+  if (const auto number = as_one_of<double, double, float>(*this)) return *number;
+  return double(toInt());
+}
+std::string SavedValue::toStringRef() const {
+  return require(as_one_of<std::string, std::string, const char*>(*this), *this, "text");
+}
+Tensor SavedValue::toTensor() const {
+  if (isNone()) return Tensor();
+  return require(as_one_of<Tensor, Tensor>(*this), *this, "a tensor");
+}
+std::vector<Tensor> SavedValue::toTensorVector() const {
+  return require(as_one_of<std::vector<Tensor>, std::vector<Tensor>>(*this), *this, "a vector of tensors");
+}
+std::vector<int64_t> SavedValue::toIntVector() const {
+  return require(as_one_of<std::vector<int64_t>, std::vector<int64_t>>(*this), *this, "a vector of integers");
+}
+
 class FunctionNode final : public VectorNode {
  public:
   std::function<variable_list(AutogradContext&, variable_list)> backward;

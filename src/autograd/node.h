@@ -37,7 +37,6 @@ class Node : public GradNode {
   Node() : sequence(thread_state.sequence++) {}
   // Gradients for each edge from the cotangents of each output; undefined means zero.
   virtual void apply(std::span<Tensor> cotangents, std::span<Tensor> gradients) = 0;
-  virtual std::string name() const = 0;
   // Drops what only backward needs; a later apply throws.
   virtual void release_saved() = 0;
   // Ends the node's life: destructor and memory.

@@ -3,6 +3,8 @@
 
 #include <bit>
 
+#include "core/profile.h"
+
 namespace vesta {
 
 constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec"))) = {};
@@ -48,7 +50,8 @@ void redispatch(const Op& op, const Value* args, Value* outs, uint32_t bits) {
 
 namespace {
 inline void run(const Op& op, const Value* args, Value* outs, uint32_t bits) {
-  bits = (thread_state.mode | bits) & thread_state.enabled & TensorImpl::kInterpreters;
+  bits |= thread_state.mode | profiler::process_mode.load(std::memory_order_relaxed);
+  bits &= thread_state.enabled & TensorImpl::kInterpreters;
   if (bits == 0) [[likely]]
     return op.eager(op, args, outs);
   redispatch(op, args, outs, bits);

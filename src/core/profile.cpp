@@ -1,18 +1,26 @@
-// Recording of events. One Recorder per thread; nothing is shared between threads, so nothing is locked.
+// Recording of events. All threads write into the one recording under one lock: it also orders the events, and the
+// memory peak is the process's.
 #include "core/profile.h"
 
 #include <chrono>
-#include <deque>
-#include <unordered_map>
+#include <mutex>
 
 #include "core/call.h"
 #include "core/profile_data.h"
+#include "core/thread_state.h"
 #include "runtime/cpu/memory_budget.h"
 
 namespace vesta::profiler {
+
+constinit std::atomic<uint32_t> process_mode{0};
+
 namespace {
 
-Profile::Data* current() { return static_cast<Profile::Data*>(thread_state.profile); }
+// The recording under way, and how many there were: `lock` protects both and the data. Operators of other threads find
+// it gone or find it whole.
+constinit std::mutex lock;
+Profile::Data* current = nullptr;
+uint64_t recordings = 0;
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -54,34 +62,61 @@ int64_t allocated_by(const Op& op, const Value* outs) {
 
 }  // namespace
 
-// The memory peak of an event is watched between its edges and those of its children: at each edge the watched peak
-// is folded into the open event and started anew.
-void Profile::Data::open(std::string_view name) {
+int Profile::Data::thread_index() {
+  auto [it, fresh] = thread_of.try_emplace(std::this_thread::get_id(), int(threads.size()));
+  if (fresh) threads.emplace_back();
+  return it->second;
+}
+
+// The memory peak of an event is watched between its edges and those of all others: at each edge the watched peak is
+// folded into each thread's innermost open event and started anew.
+void Profile::Data::fold_peak() {
+  int64_t peak = cpu::watched_peak();
+  cpu::restart_watched_peak();
+  whole.peak = std::max(whole.peak, peak);
+  for (Thread& t : threads)
+    if (!t.levels.empty()) t.levels.back().peak = std::max(t.levels.back().peak, peak);
+}
+
+int Profile::Data::open(std::string_view name, std::string shapes) {
   fold_peak();
+  int index = int(events.size());
   Event e;
   e.name = name;
-  e.parent = innermost;
-  innermost = int(events.size());
+  e.thread = thread_index();
+  e.shapes = std::move(shapes);
+  Thread& t = threads[size_t(e.thread)];
+  e.parent = t.innermost;
+  t.levels.push_back({cpu::bytes_in_use(), cpu::bytes_in_use()});
+  e.begin_ns = now_ns() - start_ns;
   events.push_back(std::move(e));
-  levels.push_back({cpu::bytes_in_use(), cpu::bytes_in_use()});
-  events[size_t(innermost)].begin_ns = now_ns() - start_ns;
+  t.innermost = index;
+  return index;
 }
 
-void Profile::Data::close(int64_t bytes) {
-  Event& e = events[size_t(innermost)];
+void Profile::Data::close_innermost(int thread) {
+  Thread& t = threads[size_t(thread)];
+  Event& e = events[size_t(t.innermost)];
   e.end_ns = now_ns() - start_ns;
   fold_peak();
-  Level level = levels.back();
-  levels.pop_back();
+  Level level = t.levels.back();
+  t.levels.pop_back();
   e.peak_bytes = level.peak - level.begin;
-  e.bytes += bytes;
-  levels.back().peak = std::max(levels.back().peak, level.peak);
-  innermost = e.parent;
+  if (!t.levels.empty()) t.levels.back().peak = std::max(t.levels.back().peak, level.peak);
+  t.innermost = e.parent;
 }
 
-void Profile::Data::fold_peak() {
-  levels.back().peak = std::max(levels.back().peak, cpu::watched_peak());
-  cpu::restart_watched_peak();
+// Events inside it that are still open end with it: a Range may be destroyed late, or by another thread.
+void Profile::Data::close(int event, int64_t bytes) {
+  int thread = events[size_t(event)].thread;
+  events[size_t(event)].bytes += bytes;
+  for (int e = threads[size_t(thread)].innermost; e >= event; e = threads[size_t(thread)].innermost)
+    close_innermost(thread);
+}
+
+void Profile::Data::close_all() {
+  for (int t = 0; t < int(threads.size()); ++t)
+    while (threads[size_t(t)].innermost >= 0) close_innermost(t);
 }
 
 std::string_view Profile::Data::own_name(std::string_view name) {
@@ -92,46 +127,77 @@ std::string_view Profile::Data::own_name(std::string_view name) {
   return kept;
 }
 
-void open(std::string_view name) { current()->open(current()->own_name(name)); }
-void close() { current()->close(0); }
+Mark open(std::string_view name) {
+  std::lock_guard guard(lock);
+  if (!current) return {};
+  return {current->number, current->open(current->own_name(name), {})};
+}
+
+namespace {
+void close(Mark mark, int64_t bytes) {
+  std::lock_guard guard(lock);
+  if (current && current->number == mark.recording) current->close(mark.event, bytes);
+}
+}  // namespace
+
+void close(Mark mark) noexcept {
+  if (mark.recording) close(mark, 0);
+}
 
 void interpret(const Op& op, const Value* args, Value* outs, uint32_t bits) {
-  Profile::Data* data = current();
-  data->open(op.name);  // an operator's name lives as long as the process
-  if (data->options.shapes) data->events.back().shapes = shapes_of(op, args);
+  Mark mark;
+  {
+    std::unique_lock guard(lock);
+    if (current && current->options.shapes) {  // sizes are read without the lock
+      guard.unlock();
+      std::string shapes = shapes_of(op, args);
+      guard.lock();
+      if (current) mark = {current->number, current->open(op.name, std::move(shapes))};
+    } else if (current) {
+      mark = {current->number, current->open(op.name, {})};  // an operator's name lives as long as the process
+    }
+  }
   try {
     redispatch(op, args, outs, bits);
   } catch (...) {
-    if (thread_state.profile == data) data->close(0);
+    close(mark);
     throw;
   }
-  if (thread_state.profile == data) data->close(allocated_by(op, outs));
+  if (mark.recording) close(mark, allocated_by(op, outs));
 }
 
 Recorder::Recorder(Options options) : data_(std::make_unique<Profile::Data>()) {
-  VESTA_CHECK(!thread_state.profile, "profiler: this thread is being recorded already");
+  std::lock_guard guard(lock);
+  VESTA_CHECK(!current, "profiler: something is being recorded already");
   data_->options = options;
+  data_->number = ++recordings;
+  data_->thread_index();  // this thread is number 0
   data_->start_ns = now_ns();
   cpu::restart_watched_peak();
-  data_->levels.push_back({cpu::bytes_in_use(), cpu::bytes_in_use()});
+  data_->whole = {cpu::bytes_in_use(), cpu::bytes_in_use()};
   thread_state.profile = data_.get();
-  thread_state.mode |= TensorImpl::kProfile;
+  current = data_.get();
+  process_mode.store(TensorImpl::kProfile, std::memory_order_relaxed);
 }
 
 Recorder::~Recorder() {
-  if (!data_) return;
+  if (data_) stop_recording();
+}
+
+void Recorder::stop_recording() {
+  std::lock_guard guard(lock);
+  process_mode.store(0, std::memory_order_relaxed);
+  current = nullptr;
   thread_state.profile = nullptr;
-  thread_state.mode &= ~TensorImpl::kProfile;
+  data_->close_all();
+  data_->fold_peak();
+  data_->wall_ns = now_ns() - data_->start_ns;
 }
 
 Profile Recorder::stop() {
   VESTA_CHECK(data_, "profiler: the recorder was stopped already");
   VESTA_CHECK(thread_state.profile == data_.get(), "profiler: stop() was called on another thread");
-  while (data_->innermost >= 0) data_->close(0);  // ranges that are still open end here
-  data_->fold_peak();
-  data_->wall_ns = now_ns() - data_->start_ns;
-  thread_state.profile = nullptr;
-  thread_state.mode &= ~TensorImpl::kProfile;
+  stop_recording();
   return Profile(std::move(data_));
 }
 
@@ -146,11 +212,12 @@ Profile record(const std::function<void()>& fn, Options options) {
   return recorder.stop();
 }
 
-Range::Range(std::string_view name) : open_(recording()) {
-  if (open_) open(name);
+Range::Range(std::string_view name) {
+  if (!recording()) return;
+  Mark mark = open(name);
+  recording_ = mark.recording;
+  event_ = mark.event;
 }
-Range::~Range() {
-  if (open_ && recording()) close();
-}
+Range::~Range() { close(Mark{recording_, event_}); }
 
 }  // namespace vesta::profiler

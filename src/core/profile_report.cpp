@@ -45,8 +45,9 @@ std::string json_text(std::string_view text) {
 }  // namespace
 
 const std::vector<Event>& Profile::events() const { return data_->events; }
+int Profile::num_threads() const { return int(data_->threads.size()); }
 int64_t Profile::wall_ns() const { return data_->wall_ns; }
-int64_t Profile::peak_bytes() const { return data_->levels[0].peak - data_->levels[0].begin; }
+int64_t Profile::peak_bytes() const { return data_->whole.peak - data_->whole.begin; }
 
 std::vector<Summary> Profile::by_op(bool by_shapes) const {
   const std::vector<Event>& all = data_->events;
@@ -106,19 +107,25 @@ std::string Profile::table(size_t rows, bool by_shapes) const {
           bytes_text(s.bytes), bytes_text(s.peak_bytes), s.shapes);
   }
   if (list.size() > rows) text += "... and " + std::to_string(list.size() - rows) + " more\n";
-  text += "wall " + time_text(wall_ns()) + ", in operators and ranges " + time_text(self) + ", peak memory " +
-          bytes_text(peak_bytes()) + "\n";
+  text += "wall " + time_text(wall_ns()) + ", in operators and ranges " + time_text(self);
+  if (num_threads() > 1) text += " on " + std::to_string(num_threads()) + " threads";
+  text += ", peak memory " + bytes_text(peak_bytes()) + "\n";
   return text;
 }
 
 void Profile::write_chrome_trace(const std::string& path) const {
   AtomicFile file(path);
-  file.write("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n");
-  std::string text =
-      "{\"ph\": \"M\", \"pid\": 1, \"tid\": 1, \"name\": \"thread_name\", \"args\": {\"name\": "
-      "\"recorded\"}}";
+  file.write("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [");
+  std::string text;
+  for (int t = 0; t < num_threads(); ++t) {
+    std::string id = std::to_string(t + 1);
+    text += (t ? ",\n" : "\n") + std::string("{\"ph\": \"M\", \"pid\": 1, \"tid\": ") + id +
+            ", \"name\": \"thread_name\", \"args\": {\"name\": " +
+            (t ? "\"thread " + id + "\"" : "\"recording thread\"") + "}}";
+  }
   for (auto& e : data_->events) {
-    text += ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"name\": " + json_text(e.name) +
+    text += ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": " + std::to_string(e.thread + 1) +
+            ", \"name\": " + json_text(e.name) +
             number(", \"ts\": %.3f", double(e.begin_ns) / 1e3) +
             number(", \"dur\": %.3f", double(e.end_ns - e.begin_ns) / 1e3) +
             ", \"args\": {\"result_bytes\": " + std::to_string(e.bytes) +

@@ -1,20 +1,15 @@
 #pragma once
-// The rare parts of a tensor: gradient and hooks of leaves, retained gradients, hooks of results. And the base of
-// autograd's nodes, which core must be able to release.
+// The rare parts of a tensor: gradient and hooks of leaves, retained gradients, hooks of results. And how
+// core releases autograd's nodes.
 #include <atomic>
 #include <functional>
 #include <vector>
 
+#include "vesta/grad_node.h"
 #include "vesta/tensor.h"
 
 namespace vesta {
 
-// The first part of every autograd node; autograd/node.h has the rest.
-class GradNode {
- public:
-  virtual ~GradNode() = default;
-  std::atomic<uint32_t> refs{1};
-};
 // Drops a reference; chains of any length are released without recursion (autograd/node.cpp).
 void release_grad_node(GradNode* node);
 inline GradNode* retain(GradNode* node) {

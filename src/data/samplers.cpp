@@ -38,7 +38,7 @@ std::vector<size_t> permutation(size_t size, uint64_t seed, uint64_t stream) {
 
 void OrderedSampler::start(std::vector<size_t> order, size_t begin, size_t end) {
   order_ = std::move(order);
-  position_ = begin;
+  begin_ = position_ = begin;
   end_ = end;
 }
 
@@ -52,15 +52,35 @@ std::optional<std::vector<size_t>> OrderedSampler::next(size_t batch_size) {
 }
 
 void SequentialSampler::reset(uint64_t, uint64_t) { start({}, 0, size_); }
+void SequentialSampler::reset(std::optional<size_t> new_size) {
+  size_ = new_size.value_or(size_);
+  start({}, 0, size_);
+}
 void RandomSampler::reset(uint64_t seed, uint64_t epoch) { start(permutation(size_, seed, epoch), 0, size_); }
+void RandomSampler::reset(std::optional<size_t> new_size) {
+  size_ = new_size.value_or(size_);
+  Generator generator = default_generator();
+  const uint64_t stream = generator.take_calls();
+  start(permutation(size_, generator.current_seed(), stream), 0, size_);
+}
 
 DistributedSampler::DistributedSampler(size_t size, size_t num_replicas, size_t rank, bool allow_duplicates,
                                        bool random)
-    : size_(size), num_replicas_(num_replicas), rank_(rank), random_(random) {
+    : size_(size),
+      num_replicas_(num_replicas),
+      rank_(rank),
+      allow_duplicates_(allow_duplicates),
+      random_(random) {
   VESTA_CHECK(num_replicas > 0, "DistributedSampler: expected at least one replica");
   VESTA_CHECK(rank < num_replicas, "DistributedSampler: rank ", rank, " is outside of ", num_replicas,
               " replicas");
-  local_size_ = allow_duplicates ? (size + num_replicas - 1) / num_replicas : size / num_replicas;
+  reset();
+}
+
+void DistributedSampler::reset(std::optional<size_t> new_size) {
+  size_ = new_size.value_or(size_);
+  local_size_ = (size_ + (allow_duplicates_ ? num_replicas_ - 1 : 0)) / num_replicas_;
+  reset(0, epoch_);
 }
 
 void DistributedSampler::reset(uint64_t seed, uint64_t epoch) {

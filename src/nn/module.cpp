@@ -141,31 +141,42 @@ StateDict Module::named_buffers(bool recurse) const {
 std::vector<Tensor> Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
 std::vector<Tensor> Module::buffers(bool recurse) const { return named_buffers(recurse).values(); }
 
-OrderedDict<std::string, ModulePtr<Module>> Module::named_children() const {
-  OrderedDict<std::string, ModulePtr<Module>> out("module");
+NamedModulePtrs Module::named_children() const {
+  NamedModulePtrs out("module");
   for (const auto& item : children_) out.insert(item.key(), item.value());
   return out;
 }
-std::vector<ModulePtr<Module>> Module::children() const { return named_children().values(); }
+ModulePtrs Module::children() const { return named_children().values(); }
 
-OrderedDict<std::string, ModulePtr<Module>> Module::named_modules(const std::string& prefix,
-                                                                  bool include_self) {
-  OrderedDict<std::string, ModulePtr<Module>> out("module");
+NamedModulePtrs Module::named_modules(const std::string& prefix, bool include_self) const {
+  NamedModulePtrs out("module");
   std::unordered_set<const Module*> seen;
-  walk(*this, prefix, seen, [&](const std::string& path, Module& module) {
+  walk(const_cast<Module&>(*this), prefix, seen, [&](const std::string& path, Module& module) {
     if (include_self || &module != this) out.insert(path, ModulePtr<Module>::share(&module));
   });
   return out;
 }
-std::vector<ModulePtr<Module>> Module::modules(bool include_self) {
-  return named_modules({}, include_self).values();
-}
+ModulePtrs Module::modules(bool include_self) const { return named_modules({}, include_self).values(); }
 
 void Module::apply(const std::function<void(Module&)>& f) {
   for (const auto& module : modules()) f(*module);
 }
 void Module::apply(const std::function<void(const std::string&, Module&)>& f, const std::string& prefix) {
   for (const auto& item : named_modules(prefix)) f(item.key(), *item.value());
+}
+void Module::apply(const std::function<void(const Module&)>& f) const {
+  for (const auto& module : modules()) f(*module);
+}
+void Module::apply(const std::function<void(const std::string&, const Module&)>& f,
+                   const std::string& prefix) const {
+  for (const auto& item : named_modules(prefix)) f(item.key(), *item.value());
+}
+void Module::apply(const std::function<void(const ModulePtr<Module>&)>& f) const {
+  for (const auto& module : modules()) f(module);
+}
+void Module::apply(const std::function<void(const std::string&, const ModulePtr<Module>&)>& f,
+                   const std::string& prefix) const {
+  for (const auto& item : named_modules(prefix)) f(item.key(), item.value());
 }
 
 void Module::train(bool on) {

@@ -23,6 +23,18 @@ std::string shape_text(const Tensor& t) {
 
 }  // namespace
 
+RNNOptionsBase Recurrent::shared_options() const {
+  return RNNOptionsBase()
+      .input_size(input_size)
+      .hidden_size(hidden_size)
+      .num_layers(num_layers)
+      .bias(bias)
+      .batch_first(batch_first)
+      .dropout(dropout)
+      .bidirectional(bidirectional)
+      .proj_size(proj_size);
+}
+
 void Recurrent::make_weights(const char* layer, Module& module) {
   VESTA_CHECK(input_size >= 0 && hidden_size > 0 && num_layers > 0, layer,
               ": expected hidden_size > 0 and num_layers > 0, got input_size ", input_size, ", hidden_size ",
@@ -198,6 +210,7 @@ RNNImpl::RNNImpl(const RNNOptions& o) : options(o) {
   recurrent_.kind = o.nonlinearity() == Nonlinearity::Tanh ? RecurrentKind::Tanh : RecurrentKind::ReLU;
   detail::read_options(recurrent_, o);
   recurrent_.make_weights("RNN", *this);
+  options_base = recurrent_.shared_options();
 }
 std::tuple<Tensor, Tensor> RNNImpl::forward(const Tensor& input, Tensor hx) {
   auto [out, last] = recurrent_.run("RNN", input, {std::move(hx), {}}, is_training());
@@ -218,6 +231,7 @@ LSTMImpl::LSTMImpl(const LSTMOptions& o) : options(o) {
   detail::read_options(recurrent_, o);
   recurrent_.proj_size = o.proj_size();
   recurrent_.make_weights("LSTM", *this);
+  options_base = recurrent_.shared_options();
 }
 std::tuple<Tensor, LSTMImpl::States> LSTMImpl::forward(const Tensor& input, std::optional<States> hx) {
   const States first = hx.value_or(States());
@@ -240,6 +254,7 @@ GRUImpl::GRUImpl(const GRUOptions& o) : options(o) {
   recurrent_.kind = RecurrentKind::GRU;
   detail::read_options(recurrent_, o);
   recurrent_.make_weights("GRU", *this);
+  options_base = recurrent_.shared_options();
 }
 std::tuple<Tensor, Tensor> GRUImpl::forward(const Tensor& input, Tensor hx) {
   auto [out, last] = recurrent_.run("GRU", input, {std::move(hx), {}}, is_training());

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/registry.h"
+#include "kernels/cpu/gemm.h"
 #include "ops/infer.h"
 #include "vesta/op.h"
 
@@ -142,6 +143,26 @@ constexpr TypeRule floating{types::kFloatMask, Promote::None}, wide_floating{typ
 // What is quantised is a staircase: derivatives by differences say nothing, so samples of float64 stay away.
 bool sampled(const SampleGen& s) { return s.dtype() != kDouble; }
 
+void infer_int_mm(InferCtx& c) {
+  for (int i : {0, 1}) {
+    VESTA_CHECK_AS(TypeError, c.dtype_of(i) == kChar, "_int_mm: expected int8, got ", dtype_name(c.dtype_of(i)));
+    VESTA_CHECK(c.dim(i) == 2, "_int_mm: expected 2 dims for a matrix, got ", c.dim(i));
+  }
+  VESTA_CHECK(c.sizes(0)[1] == c.sizes(1)[0], "_int_mm: the inner sizes differ: ", c.sizes(0)[1].str(), " and ", c.sizes(1)[0].str());
+  SymInt sizes[] = {c.sizes(0)[0], c.sizes(1)[1]};
+  c.out(0, sizes, kInt, c.tensor(0).device());
+}
+void k_int_mm(const KernelCtx& k) {
+  const Tensor &a = k.tensor(0), &b = k.tensor(1);
+  cpu::GemmArgs g;
+  g.type = cpu::GemmType::I8, g.out = cpu::GemmType::I32;
+  g.m = a.size(0), g.k = a.size(1), g.n = b.size(1);
+  g.a = a.impl()->data, g.a_row = a.strides()[0], g.a_col = a.strides()[1];
+  g.b = b.impl()->data, g.b_row = b.strides()[0], g.b_col = b.strides()[1];
+  g.c = k.out().impl()->data, g.ldc = g.n;
+  cpu::gemm(g);
+}
+
 constexpr OpDef table[] = {
 OP("fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor",
   .types = floating, .decompose = [](const Args& a) -> Results { return std::get<0>(fake_quantize_per_tensor_affine_cachemask(a.tensor(0), a.number(1), a.integer(2), a.integer(3), a.integer(4))); },
@@ -190,9 +211,7 @@ OP("_fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor sel
   .types = wide_floating, .decompose = learned_per_channel_backward, .non_differentiable = true, .shard = {"replicate"},
   .doc = "Gradients of self, scales and zero_points.", .samples = [](SampleGen& s) { if (sampled(s)) s(s.t({3, 4}), s.t({3, 4}), s.t({4}, range(0.2, 0.3)), s.t({4}, range(0, 2)), 1, -4, 5); }),
 OP("_int_mm(Tensor self, Tensor mat2) -> Tensor",
-  .forms = Out, .types = {types::bit(kInt8), Promote::None}, .decompose = [](const Args& a) -> Results {
-      for (int i : {0, 1}) VESTA_CHECK_AS(TypeError, a.tensor(i).dtype() == kChar, "_int_mm: expected int8, got ", dtype_name(a.tensor(i).dtype()));
-      return mm(a.tensor(0).to(kInt), a.tensor(1).to(kInt)); },
+  .forms = Out, .types = {types::bit(kInt8), Promote::None}, .infer = infer_int_mm, .kernels = {{Cpu, k_int_mm}},
   .non_differentiable = true, .shard = {"einsum-scaled"}, .doc = "Product of int8 matrices, summed in int32.", .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({4, 2})); }),
 OP("_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
   .types = floating, .decompose = [](const Args& a) -> Results {

@@ -26,10 +26,11 @@ GemmType gemm_type(DType t) {
     case DType::Int64: return GemmType::I64;
     case DType::Complex64: return GemmType::C64;
     case DType::Complex128: return GemmType::C128;
+    case DType::Int8: return GemmType::I8;
     default: throw TypeError(std::string("matrix product: does not take ") + dtype_name(t) + " tensors");
   }
 }
-// Small integers are multiplied in int32 and wrap when they are stored; bool (addr only) becomes `!= 0`.
+// Small integers are multiplied into int32 and wrap when they are stored; bool (addr only) becomes `!= 0`.
 bool is_small_int(DType t) { return t == kBool || t == kUInt8 || t == kInt8 || t == kInt16; }
 
 cpu::GemmScalar factor(const Args& a, const Scalar& v, DType t, const char* what) {
@@ -55,9 +56,10 @@ Factors factors(const Args& k, int beta_at, DType t) {
 // out = alpha * a b + beta * out (+ bias along the last dim). All have 2 dims, or 3 with the batch first; out is
 // contiguous. a and b may be strided and lazily conjugated.
 void product(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Factors f = {}, const void* bias = nullptr) {
-  if (is_small_int(a_in.dtype())) {
+  const bool bytes = a_in.dtype() == kInt8 && b_in.dtype() == kInt8;  // has a product of its own
+  if (is_small_int(a_in.dtype()) && !(bytes && out.dtype() == kInt32)) {
     Tensor wide = f.beta.is_zero() ? empty_cpu(out.sizes(), kInt32) : out.to(kInt32);
-    product(a_in.to(kInt32), b_in.to(kInt32), wide, f);
+    product(bytes ? a_in : a_in.to(kInt32), bytes ? b_in : b_in.to(kInt32), wide, f);
     cpu::copy_elements(out, wide);
     return;
   }

@@ -41,7 +41,9 @@ void clamp_below(Tensor& t, double from, double to) {
 }
 
 // Fills any floating or complex tensor of any strides.
-void fill(const Tensor& out, Distribution d, cpu::RandomStream s, double a, double b) {
+void fill(const Tensor& out, Distribution d, DrawStream stream, double a, double b) {
+  if (stream.engine) return libtorch_random::fill(out, d, *stream.engine, a, b);
+  const cpu::RandomStream s = stream.philox;
   DType t = out.dtype();
   bool direct = out.is_contiguous() && (t == kFloat || t == kDouble || is_complex(t)), wide = t == kDouble || t == kComplexDouble;
   DType made = is_complex(t) ? t : wide ? kDouble : kFloat;
@@ -58,7 +60,9 @@ void fill(const Tensor& out, Distribution d, cpu::RandomStream s, double a, doub
   }
   cpu::copy_elements(out, buffer);
 }
-void fill_integers(const Tensor& out, cpu::RandomStream s, int64_t low, uint64_t range) {
+void fill_integers(const Tensor& out, DrawStream stream, int64_t low, uint64_t range) {
+  if (stream.engine) return libtorch_random::fill_integers(out, *stream.engine, low, range);
+  const cpu::RandomStream s = stream.philox;
   bool direct = out.is_contiguous() && out.dtype() == kLong;
   Tensor buffer = direct ? out : empty_cpu(out.sizes(), kLong);
   cpu::random_integers(s, low, range, buffer.data_ptr<int64_t>(), buffer.numel());
@@ -68,11 +72,12 @@ uint64_t range_of(const Args& a, int64_t low, int64_t high) {
   VESTA_CHECK(low < high, a.name(), ": expected low < high, got ", low, " and ", high);
   return uint64_t(high) - uint64_t(low);
 }
-// 0 or 1 with probability p, as a bool tensor.
-Tensor draw_mask(IntArrayRef sizes, double p, cpu::RandomStream s) {
-  Tensor m = empty_cpu(sizes, kBool);
-  cpu::random_mask(s, p, static_cast<uint8_t*>(m.data_ptr()), m.numel());
-  return m;
+// 0 or 1 with probability p, into any dtype.
+void draw_bernoulli(const Tensor& out, double p, DrawStream s) {
+  if (s.engine) return libtorch_random::fill_bernoulli(out, out, *s.engine, p);
+  Tensor m = empty_cpu(out.sizes(), kBool);
+  cpu::random_mask(s.philox, p, static_cast<uint8_t*>(m.data_ptr()), m.numel());
+  cpu::copy_elements(out, m);
 }
 void check_probability(const Args& a, double p) { VESTA_CHECK(p >= 0 && p <= 1, a.name(), ": expected a probability in [0, 1], got ", p); }
 
@@ -111,16 +116,20 @@ void infer_randperm(InferCtx& c) {
 template <bool has_generator>
 void k_randperm(const KernelCtx& k) {
   int64_t n = k.integer(0);
-  cpu::RandomStream s = next_stream(k, has_generator ? 1 : -1);
+  DrawStream s = next_stream(k, has_generator ? 1 : -1);
   Tensor& out = k.out();
   Tensor buffer = out.dtype() == kLong ? out : empty_cpu({n}, kLong);
   int64_t* p = buffer.data_ptr<int64_t>();
-  std::vector<int64_t> draws(static_cast<size_t>(n));
-  cpu::random_integers(s, 0, 0, draws.data(), n);
-  std::iota(p, p + n, int64_t(0));
-  for (int64_t i = 0; i < n; ++i) {
-    auto j = int64_t((static_cast<unsigned __int128>(uint64_t(draws[size_t(i)])) * uint64_t(n - i)) >> 64);
-    std::swap(p[i], p[i + j]);
+  if (s.engine) {
+    libtorch_random::permute(p, n, *s.engine);
+  } else {
+    std::vector<int64_t> draws(static_cast<size_t>(n));
+    cpu::random_integers(s.philox, 0, 0, draws.data(), n);
+    std::iota(p, p + n, int64_t(0));
+    for (int64_t i = 0; i < n; ++i) {
+      auto j = int64_t((static_cast<unsigned __int128>(uint64_t(draws[size_t(i)])) * uint64_t(n - i)) >> 64);
+      std::swap(p[i], p[i + j]);
+    }
   }
   if (!buffer.is_same(out)) cpu::copy_elements(out, buffer);
 }
@@ -140,7 +149,7 @@ void k_normal_(const KernelCtx& k) {
   VESTA_CHECK(k.number(2) >= 0, k.name(), ": expected std >= 0, got ", k.number(2));
   check_writable(k, k.tensor(0));
   check_float(k, k.tensor(0).dtype());
-  cpu::RandomStream s = next_stream(k, 3);
+  DrawStream s = next_stream(k, 3);
   if (k.tensor(0).is_complex() && k.number(1) != 0) {
     // The mean is real: it moves the real parts only.
     Tensor z = empty_cpu(k.tensor(0).sizes(), k.tensor(0).dtype());
@@ -167,7 +176,7 @@ void k_geometric_(const KernelCtx& k) {
   check_writable(k, k.tensor(0));
   double p = k.number(1);
   VESTA_CHECK(p > 0 && p <= 1, k.name(), ": expected a probability in (0, 1], got ", p);
-  cpu::RandomStream s = next_stream(k, 2);
+  DrawStream s = next_stream(k, 2);
   const Tensor& t = k.tensor(0);
   if (is_floating_point(t.dtype())) return fill(t, Distribution::Geometric, s, p, 0);
   Tensor buffer = empty_cpu(t.sizes(), kDouble);
@@ -201,22 +210,32 @@ int64_t below(const KernelCtx& k, int64_t end) {
   VESTA_CHECK(end > std::numeric_limits<int64_t>::min(), k.name(), ": the interval is empty: it ends before ", end);
   return end - 1;
 }
+void k_random_(const KernelCtx& k) {
+  const Tensor& t = k.tensor(0);
+  check_writable(k, t);
+  VESTA_CHECK_AS(TypeError, !t.is_complex(), k.name(), ": does not take complex tensors");
+  const DrawStream s = next_stream(k, 1);
+  if (s.engine) return libtorch_random::fill_all_integers(t, *s.engine);
+  fill_integers(t, s, 0, uint64_t(largest(t.dtype())) + 1);
+}
 int zero_grad(const Grad& g) {
   return grads(G(0) { return zeros_like(g.dy()); });
 }
 
 // ---- Bernoulli and dropout ----
-void bernoulli_into(const Args& a, const Tensor& out, const Tensor& p, cpu::RandomStream s) {
+void bernoulli_into(const Args& a, const Tensor& out, const Tensor& p, DrawStream s) {
   Tensor q = p.to(p.dtype() == kDouble ? kDouble : kFloat).expand(out.sizes()).contiguous(), u = empty_cpu(out.sizes(), q.dtype()), m = empty_cpu(out.sizes(), kBool);
-  fill(u, Distribution::Uniform, s, 0, 1);
+  if (!s.engine) fill(u, Distribution::Uniform, s, 0, 1);
   int64_t n = out.numel();
   auto* to = static_cast<uint8_t*>(m.data_ptr());
   auto run = [&](auto* x, auto* y) {
     for (int64_t i = 0; i < n; ++i) VESTA_CHECK(x[i] >= 0 && x[i] <= 1, a.name(), ": expected probabilities in [0, 1], got ", x[i]);
+    if (s.engine) return;
     for (int64_t i = 0; i < n; ++i) to[i] = y[i] < x[i];
   };
   if (q.dtype() == kDouble) run(q.data_ptr<double>(), u.data_ptr<double>());
   else run(q.data_ptr<float>(), u.data_ptr<float>());
+  if (s.engine) return libtorch_random::fill_bernoulli(out, q, *s.engine);
   cpu::copy_elements(out, m);
 }
 void k_bernoulli(const KernelCtx& k) {
@@ -225,12 +244,12 @@ void k_bernoulli(const KernelCtx& k) {
 }
 void k_bernoulli_p(const KernelCtx& k) {
   check_probability(k, k.number(1));
-  cpu::copy_elements(k.out(), draw_mask(k.out().sizes(), k.number(1), next_stream(k, 2)));
+  draw_bernoulli(k.out(), k.number(1), next_stream(k, 2));
 }
 void k_bernoulli_float_(const KernelCtx& k) {
   check_probability(k, k.number(1));
   check_writable(k, k.tensor(0));
-  cpu::copy_elements(k.tensor(0), draw_mask(k.tensor(0).sizes(), k.number(1), next_stream(k, 2)));
+  draw_bernoulli(k.tensor(0), k.number(1), next_stream(k, 2));
 }
 void k_bernoulli_tensor_(const KernelCtx& k) {
   check_writable(k, k.tensor(0));
@@ -264,7 +283,9 @@ void k_native_dropout(const KernelCtx& k) {
     cpu::fill_elements(k.out(1), true);
     return;
   }
-  cpu::random_mask(next_stream(k, -1), 1 - p, static_cast<uint8_t*>(k.out(1).data_ptr()), k.out(1).numel());
+  DrawStream s = next_stream(k, -1);
+  if (s.engine) libtorch_random::fill_bernoulli(k.out(1), k.tensor(0), *s.engine, 1 - p);
+  else cpu::random_mask(s.philox, 1 - p, static_cast<uint8_t*>(k.out(1).data_ptr()), k.out(1).numel());
   apply_mask(k.tensor(0), k.out(1), k.out(0), keep_scale(p));
 }
 void infer_dropout_backward(InferCtx& c) {
@@ -321,11 +342,14 @@ void k_multinomial(const KernelCtx& k) {
     }
     VESTA_CHECK(sum > 0, k.name(), ": the probabilities of row ", r, " sum to 0");
   }
-  cpu::RandomStream s = next_stream(k, 3);
+  DrawStream s = next_stream(k, 3);
   auto* out = k.out().data_ptr<int64_t>();
-  bool replacement = k.flag(2);
+  // libtorch draws one sample as it does without replacement.
+  bool replacement = k.flag(2) && !(s.engine && count == 1);
   std::vector<double> draws(size_t(rows * (replacement ? count : classes)));
-  cpu::random_fill(cpu::Elem::F64, replacement ? Distribution::Uniform : Distribution::Exponential, s, replacement ? 0 : 1, 1, draws.data(), int64_t(draws.size()));
+  if (s.engine && replacement) libtorch_random::fill_uniform(draws.data(), int64_t(draws.size()), *s.engine);
+  else if (s.engine) libtorch_random::fill_exponential(draws.data(), int64_t(draws.size()), *s.engine);
+  else cpu::random_fill(cpu::Elem::F64, replacement ? Distribution::Uniform : Distribution::Exponential, s.philox, replacement ? 0 : 1, 1, draws.data(), int64_t(draws.size()));
   for (int64_t r = 0; r < rows; ++r) {
     const double* row = w + r * classes;
     if (replacement) {
@@ -442,7 +466,7 @@ OP("geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor
   .types = any_types, .kernels = {{Cpu, k_geometric_}}, .random = true, .vjp = zero_grad, .shard = {"random"}, .doc = "Overwrites self with the number of trials until a success of probability p.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({3, 4}), 0.3); }),
 OP("random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)",
-  .types = any_types, .kernels = {{Cpu, [](const KernelCtx& k) { random_between(k, 0, largest(k.tensor(0).dtype()), 1); }}},
+  .types = any_types, .kernels = {{Cpu, k_random_}},
   .random = true, .vjp = zero_grad, .shard = {"random"}, .doc = "Overwrites self with integers from 0 to the dtype's largest (floats: to 2^digits).",
   .samples = [](SampleGen& s) { if (!is_complex(s.dtype())) s(s.t({3, 4})); }),
 OP("random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)",

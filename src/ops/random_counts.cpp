@@ -117,7 +117,7 @@ double gamma_draw(ElementStream& s, double shape) {
 
 template <class Draw>
 void fill_each(const Args& a, const Tensor& out, int generator_at, Draw draw) {
-  const cpu::RandomStream stream = next_stream(a, generator_at);
+  const cpu::RandomStream stream = next_philox_stream(a, generator_at);
   Tensor buffer = out.dtype() == kDouble && out.is_contiguous() ? out : empty_cpu(out.sizes(), kDouble);
   double* p = buffer.data_ptr<double>();
   parallel_for(0, buffer.numel(), 512, [&](int64_t begin, int64_t end) {

@@ -6,10 +6,7 @@ namespace vesta::optim {
 namespace {
 
 constexpr size_t kStep = 0, kExpAvg = 1, kExpAvgSq = 2, kMaxExpAvgSq = 3;
-const std::vector<std::string>& slot_names() {
-  static const auto* names = new std::vector<std::string>{"step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
-  return *names;
-}
+std::vector<std::string> adam_slot_names() { return {"step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"}; }
 
 template <class Options>
 void check_options(const char* name, const Options& o) {
@@ -63,38 +60,26 @@ void AdamWOptions::visit(OptionVisitor& v) { visit_options(*this, lr_, v); }
 VESTA_OPTIM_CLONE(AdamWOptions)
 void AdamWOptions::check() const { check_options("AdamW", *this); }
 
-Adam::Adam(std::vector<OptimizerParamGroup> groups, const AdamOptions& defaults)
-    : Optimizer(defaults.clone(), slot_names()) {
-  for (auto& group : groups) add_param_group(std::move(group));
-}
-bool Adam::accepts(const OptimizerOptions& options) const {
-  return dynamic_cast<const AdamOptions*>(&options);
-}
+std::vector<std::string> Adam::slot_names() { return adam_slot_names(); }
 bool Adam::uses_slot(size_t slot, const OptimizerOptions& options) const {
-  return slot != kMaxExpAvgSq || static_cast<const AdamOptions&>(options).amsgrad();
+  return slot != kMaxExpAvgSq || own(options).amsgrad();
 }
 Tensor Adam::make_slot(size_t slot, const Tensor& param, const OptimizerOptions&) const {
   return make_adam_slot(slot, param);
 }
 void Adam::update(const OptimizerOptions& options, Update& u) {
-  adam(static_cast<const AdamOptions&>(options), u.params, u.grads, u.state, false);
+  adam(own(options), u.params, u.grads, u.state, false);
 }
 
-AdamW::AdamW(std::vector<OptimizerParamGroup> groups, const AdamWOptions& defaults)
-    : Optimizer(defaults.clone(), slot_names()) {
-  for (auto& group : groups) add_param_group(std::move(group));
-}
-bool AdamW::accepts(const OptimizerOptions& options) const {
-  return dynamic_cast<const AdamWOptions*>(&options);
-}
+std::vector<std::string> AdamW::slot_names() { return adam_slot_names(); }
 bool AdamW::uses_slot(size_t slot, const OptimizerOptions& options) const {
-  return slot != kMaxExpAvgSq || static_cast<const AdamWOptions&>(options).amsgrad();
+  return slot != kMaxExpAvgSq || own(options).amsgrad();
 }
 Tensor AdamW::make_slot(size_t slot, const Tensor& param, const OptimizerOptions&) const {
   return make_adam_slot(slot, param);
 }
 void AdamW::update(const OptimizerOptions& options, Update& u) {
-  adam(static_cast<const AdamWOptions&>(options), u.params, u.grads, u.state, true);
+  adam(own(options), u.params, u.grads, u.state, true);
 }
 
 }  // namespace vesta::optim

@@ -210,7 +210,7 @@ Tensor LBFGS::two_loop_direction(const Tensor& grad) const {
   return r;
 }
 
-Tensor LBFGS::step(const LossClosure& closure) {
+Tensor LBFGS::step(LossClosure closure) {
   VESTA_CHECK(closure, "LBFGS::step: expected a closure that computes the loss anew");
   const LBFGSOptions& o = own();
   const double lr = o.lr();

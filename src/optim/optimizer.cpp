@@ -85,8 +85,24 @@ std::vector<OptimizerParamGroup> Optimizer::one_group(std::vector<Tensor> params
   return groups;
 }
 Optimizer::Optimizer(std::unique_ptr<OptimizerOptions> defaults, std::vector<std::string> slots)
-    : slots_(std::move(slots)), defaults_(std::move(defaults)) {
+    : defaults_(std::move(defaults)), slots_(std::move(slots)) {
   defaults_->check();
+}
+Optimizer::Optimizer(std::vector<OptimizerParamGroup> groups, std::unique_ptr<OptimizerOptions> defaults)
+    : defaults_(std::move(defaults)) {
+  VESTA_CHECK(defaults_, "Optimizer: expected default options, got a null pointer");
+  defaults_->check();
+  for (auto& group : groups) add_param_group(std::move(group));
+}
+Optimizer::Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults)
+    : Optimizer(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(parameters))},
+                std::move(defaults)) {}
+
+Tensor Optimizer::make_slot(size_t, const Tensor&, const OptimizerOptions&) const {
+  throw NotImplementedError("Optimizer: an optimiser with slots must override make_slot");
+}
+void Optimizer::update(const OptimizerOptions&, Update&) {
+  throw NotImplementedError("Optimizer: an optimiser must override step() or update()");
 }
 
 void Optimizer::add_param_group(OptimizerParamGroup group) {
@@ -96,7 +112,7 @@ void Optimizer::add_param_group(OptimizerParamGroup group) {
   group.options().check();
   check_parameters(group.params());
   group.state().assign(slots_.size(), std::vector<Tensor>(group.params().size()));
-  groups_.push_back(std::move(group));
+  param_groups_.push_back(std::move(group));
 }
 
 // Before anything is added.
@@ -113,17 +129,17 @@ void Optimizer::check_parameters(const std::vector<Tensor>& parameters) const {
 }
 
 void Optimizer::add_parameters(const std::vector<Tensor>& parameters) {
-  VESTA_CHECK(!groups_.empty(), "Optimizer::add_parameters: there is no parameter group");
+  VESTA_CHECK(!param_groups_.empty(), "Optimizer::add_parameters: there is no parameter group");
   check_parameters(parameters);
   for (const Tensor& param : parameters) {
-    groups_[0].add_param(param);
-    for (auto& slot : groups_[0].state()) slot.emplace_back();
+    param_groups_[0].add_param(param);
+    for (auto& slot : param_groups_[0].state()) slot.emplace_back();
   }
 }
 
 std::vector<Tensor> Optimizer::parameters() const {
   std::vector<Tensor> out;
-  for (const auto& group : groups_) out.insert(out.end(), group.params().begin(), group.params().end());
+  for (const auto& group : param_groups_) out.insert(out.end(), group.params().begin(), group.params().end());
   return out;
 }
 
@@ -140,19 +156,19 @@ std::vector<int64_t> Optimizer::slot_sizes(size_t slot, const Tensor& param) con
 
 void Optimizer::init_state() {
   const NoGradGuard no_grad;
-  for (auto& group : groups_)
+  for (auto& group : param_groups_)
     for (size_t i = 0; i < group.params().size(); ++i)
       if (group.params()[i].requires_grad()) ensure_state(group, i);
 }
 
-Tensor Optimizer::step(const LossClosure& closure) {
+Tensor Optimizer::step(LossClosure closure) {
   Tensor loss;
   if (closure) {
     const AutoGradMode recording(true);
     loss = closure();
   }
   const NoGradGuard no_grad;
-  for (auto& group : groups_) {
+  for (auto& group : param_groups_) {
     Update u;
     const size_t count = group.params().size();
     u.params.reserve(count);
@@ -176,7 +192,7 @@ Tensor Optimizer::step(const LossClosure& closure) {
 
 void Optimizer::zero_grad(bool set_to_none) {
   const NoGradGuard no_grad;
-  for (const auto& group : groups_)
+  for (const auto& group : param_groups_)
     for (const Tensor& param : group.params()) {
       Tensor& grad = param.mutable_grad();
       if (!grad.defined()) continue;
@@ -191,12 +207,12 @@ void Optimizer::zero_grad(bool set_to_none) {
 
 StateDict Optimizer::state_dict() const {
   StateDict dict("optimizer state");
-  for (size_t g = 0; g < groups_.size(); ++g) {
+  for (size_t g = 0; g < param_groups_.size(); ++g) {
     Saver saver(dict, group_prefix(g));
-    const_cast<OptimizerOptions&>(groups_[g].options()).visit(saver);
-    for (size_t i = 0; i < groups_[g].params().size(); ++i)
+    const_cast<OptimizerOptions&>(param_groups_[g].options()).visit(saver);
+    for (size_t i = 0; i < param_groups_[g].params().size(); ++i)
       for (size_t s = 0; s < slots_.size(); ++s)
-        if (const Tensor& t = groups_[g].state()[s][i]; t.defined())
+        if (const Tensor& t = param_groups_[g].state()[s][i]; t.defined())
           dict.insert(state_prefix(g, i) + slots_[s], t);
   }
   return dict;
@@ -219,20 +235,20 @@ void Optimizer::load_state_dict(const StateDict& dict) {
                 "Optimizer::load_state_dict: the dict does not fit", names_text("missing", missing),
                 names_text("unexpected", unexpected), names_text("wrong shape", mismatched));
   };
-  for (size_t g = 0; g < groups_.size(); ++g) {
+  for (size_t g = 0; g < param_groups_.size(); ++g) {
     StateDict options;
     Saver saver(options, group_prefix(g));
-    groups_[g].options().visit(saver);
+    param_groups_[g].options().visit(saver);
     for (const auto& item : options) expect(item.key(), {}, true);
   }
   if (!missing.empty() || !mismatched.empty()) report();
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const auto loaded = groups_[g].options().clone();
+  for (size_t g = 0; g < param_groups_.size(); ++g) {
+    const auto loaded = param_groups_[g].options().clone();
     Loader loader(dict, group_prefix(g));
     loaded->visit(loader);
     loaded->check();
-    for (size_t i = 0; i < groups_[g].params().size(); ++i) {
-      const Tensor& param = groups_[g].params()[i];
+    for (size_t i = 0; i < param_groups_[g].params().size(); ++i) {
+      const Tensor& param = param_groups_[g].params()[i];
       const std::string prefix = state_prefix(g, i);
       // A parameter that has had no step has no state at all.
       bool has_state = false;
@@ -246,8 +262,8 @@ void Optimizer::load_state_dict(const StateDict& dict) {
   report();
 
   const NoGradGuard no_grad;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    auto& group = groups_[g];
+  for (size_t g = 0; g < param_groups_.size(); ++g) {
+    auto& group = param_groups_[g];
     Loader loader(dict, group_prefix(g));
     group.options().visit(loader);
     for (size_t i = 0; i < group.params().size(); ++i)

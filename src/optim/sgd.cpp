@@ -25,13 +25,9 @@ void SGDOptions::check() const {
               " and dampening ", dampening());
 }
 
-SGD::SGD(std::vector<OptimizerParamGroup> groups, const SGDOptions& defaults)
-    : Optimizer(defaults.clone(), {"momentum_buffer", "step"}) {
-  for (auto& group : groups) add_param_group(std::move(group));
-}
-bool SGD::accepts(const OptimizerOptions& options) const { return dynamic_cast<const SGDOptions*>(&options); }
+std::vector<std::string> SGD::slot_names() { return {"momentum_buffer", "step"}; }
 bool SGD::uses_slot(size_t slot, const OptimizerOptions& options) const {
-  const auto& o = static_cast<const SGDOptions&>(options);
+  const auto& o = own(options);
   return o.momentum() != 0 && (slot == kMomentum || o.dampening() != 0);
 }
 Tensor SGD::make_slot(size_t slot, const Tensor& param, const OptimizerOptions&) const {
@@ -40,7 +36,7 @@ Tensor SGD::make_slot(size_t slot, const Tensor& param, const OptimizerOptions&)
 }
 
 void SGD::update(const OptimizerOptions& options, Update& u) {
-  const auto& o = static_cast<const SGDOptions&>(options);
+  const auto& o = own(options);
   const Tensor& lr = o.lr_tensor();
   if (o.momentum() == 0 || o.dampening() == 0) {
     // A buffer of zeros makes the first step like all others.

@@ -211,5 +211,24 @@ TEST(CustomFunction, records_nothing_under_no_grad) {
   EXPECT_FALSE(Scaled::apply(x, 1.0, w).requires_grad());
 }
 
+TEST(SavedValue, gives_values_of_the_common_kinds_and_names_what_it_holds_instead) {
+  using autograd::SavedValue;
+  EXPECT_EQ(SavedValue(5).toInt(), 5);
+  EXPECT_EQ(SavedValue(size_t(7)).toInt(), 7);
+  EXPECT_EQ(SavedValue(5).toDouble(), 5.0);
+  EXPECT_EQ(SavedValue(0.5f).toDouble(), 0.5);
+  EXPECT_TRUE(SavedValue(true).toBool());
+  EXPECT_EQ(SavedValue("text").toStringRef(), "text");
+  EXPECT_EQ(SavedValue(std::string("text")).toStringRef(), "text");
+  const Tensor t = f64({1});
+  EXPECT_TRUE(SavedValue(t).toTensor().is_same(t));
+  EXPECT_FALSE(SavedValue().toTensor().defined());
+  EXPECT_EQ(SavedValue(std::vector<Tensor>{t, t}).toTensorVector().size(), 2u);
+  EXPECT_EQ(SavedValue(std::vector<int64_t>{3, 4}).toIntVector(), (std::vector<int64_t>{3, 4}));
+  EXPECT_CONTAINS(error_of<TypeError>([] { SavedValue(0.5).toInt(); }), "expected an integer");
+  EXPECT_CONTAINS(error_of<TypeError>([] { SavedValue(1).toTensor(); }), "expected a tensor");
+  EXPECT_CONTAINS(error_of<TypeError>([] { SavedValue().toBool(); }), "none");
+}
+
 }  // namespace
 }  // namespace vesta

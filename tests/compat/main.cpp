@@ -1,6 +1,6 @@
-// A small libtorch program: a data set of points in two spirals, a network with a block of its own, a custom autograd
-// function, training with SGD and Adam, saving, loading, indexing. It checks its own results and returns 1 where one is
-// wrong. Nothing in it is Vesta's.
+// A small libtorch program: a data set of points in two spirals, a network with a block of its own, custom autograd
+// functions, training with SGD, Adam and an optimiser of its own, random numbers, saving, loading, indexing. It checks
+// its own results and returns 1 where one is wrong. Nothing in it is Vesta's.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -200,9 +200,109 @@ void check_tensors() {
   }
 }
 
+void expect_near(const torch::Tensor& got, std::vector<double> wanted, const std::string& what) {
+  auto values = torch::tensor(wanted, torch::kFloat64);
+  expect((got.to(torch::kFloat64).flatten() - values).abs().max().item<double>() < 1e-6, what);
+}
+
+// As PyTorch 2.14.1 gives them on a CPU.
+void check_random() {
+  torch::manual_seed(0);
+  expect_near(torch::rand({3}), {0.49625658988952637, 0.7682217955589294, 0.08847743272781372}, "rand");
+  torch::manual_seed(0);
+  torch::nn::Linear linear(2, 3);
+  expect_near(linear->weight.detach(),
+              {-0.005293981172144413, 0.37932288646698, -0.5819807648658752, -0.5203874707221985,
+               -0.27234524488449097, 0.1896158903837204},
+              "the first weights of a Linear");
+  expect_near(linear->bias.detach(), {-0.014010033570230007, 0.5606575012207031, -0.06275151669979095},
+              "and its bias");
+  torch::manual_seed(0);
+  torch::nn::Conv2d conv(1, 2, 2);
+  expect_near(conv->bias.detach(), {-0.04437202215194702, 0.1323062777519226}, "a convolution's bias");
+  torch::manual_seed(0);
+  expect_near(torch::dropout(torch::ones({10}), 0.5, true), {0, 0, 2, 0, 0, 0, 2, 2, 0, 2}, "dropout");
+  torch::manual_seed(0);
+  expect_near(torch::feature_dropout(torch::ones({2, 3, 2}), 0.5, true), {0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0},
+              "dropout of channels");
+  auto generator = torch::make_generator<torch::CPUGeneratorImpl>(0);
+  expect_near(torch::randn({2}, generator), {1.5409960746765137, -0.293428897857666},
+              "a generator of one's own");
+}
+
+struct SignOptions : torch::optim::OptimizerCloneableOptions<SignOptions> {
+  explicit SignOptions(double lr = 0.1) : lr_(lr) {}
+  TORCH_ARG(double, lr) = 0.1;
+
+ public:
+  double get_lr() const override { return lr(); }
+  void set_lr(const double lr) override { this->lr(lr); }
+};
+struct SignState : torch::optim::OptimizerCloneableParamState<SignState> {
+  int64_t steps = 0;
+};
+// Steps of one length against the gradient's sign.
+class SignDescent : public torch::optim::Optimizer {
+ public:
+  SignDescent(std::vector<torch::Tensor> parameters, SignOptions options)
+      : Optimizer(std::move(parameters), std::make_unique<SignOptions>(options)) {}
+  torch::Tensor step(LossClosure closure = nullptr) override {
+    torch::NoGradGuard no_grad;
+    for (auto& group : param_groups_) {
+      auto& options = static_cast<SignOptions&>(group.options());
+      for (auto& parameter : group.params()) {
+        if (!parameter.grad().defined()) continue;
+        auto& state = state_[c10::guts::to_string(parameter.unsafeGetTensorImpl())];
+        if (!state) state = std::make_unique<SignState>();
+        ++static_cast<SignState&>(*state).steps;
+        parameter.add_(parameter.grad().sign(), -options.lr());
+      }
+    }
+    return {};
+  }
+};
+
+// x * factor, whose factor waits in the context.
+struct Scale : public torch::autograd::Function<Scale> {
+  static torch::Tensor forward(torch::autograd::AutogradContext* ctx, torch::Tensor x, double factor) {
+    ctx->saved_data["factor"] = factor;
+    return x * factor;
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* ctx,
+                                               torch::autograd::tensor_list grads) {
+    return {grads[0] * ctx->saved_data["factor"].toDouble(), torch::Tensor()};
+  }
+};
+
+void check_own_parts() {
+  auto w = torch::tensor({1.0, -1.0}, torch::requires_grad());
+  SignDescent optimizer({w}, SignOptions(0.25));
+  for (int i = 0; i < 4; ++i) {
+    optimizer.zero_grad();
+    w.abs().sum().backward();
+    optimizer.step();
+  }
+  expect_near(w.detach(), {0, 0}, "an optimiser of one's own");
+  auto& state = *optimizer.state().at(c10::guts::to_string(w.unsafeGetTensorImpl()));
+  expect(static_cast<SignState&>(state).steps == 4, "and its state");
+  torch::optim::StepLR schedule(optimizer, 1, 0.5);
+  schedule.step();
+  expect(optimizer.param_groups()[0].options().get_lr() == 0.125, "a schedule over it");
+
+  auto x = torch::ones({2}, torch::requires_grad());
+  double seen = 0;
+  x.register_hook([&seen](torch::Tensor grad) { seen = grad.sum().item<double>(); });
+  auto y = Scale::apply(x, 5.5);
+  expect(!y.grad_fn()->name().empty(), "a node's name");
+  y.sum().backward();
+  expect(x.grad()[0].item<double>() == 5.5 && seen == 11, "saved_data, and a hook that only looks");
+}
+
 }  // namespace
 
 int main() {
+  check_random();
+  check_own_parts();
   check_tensors();
   check_modules();
   check_training();

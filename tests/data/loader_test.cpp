@@ -382,5 +382,52 @@ TEST(Normalize, TakesExamplesWithAnyTarget) {
   EXPECT_TRUE(equal(batch[0].data, full({1, 2, 2}, 2.0)));
 }
 
+TEST(Samplers, ServeWithoutALoaderAndStartAnewWithAnotherSize) {
+  samplers::SequentialSampler in_order(5);
+  EXPECT_EQ(in_order.next(3), std::vector<size_t>({0, 1, 2}));
+  EXPECT_EQ(in_order.index(), 3u);
+  EXPECT_EQ(in_order.next(9), std::vector<size_t>({3, 4}));
+  EXPECT_FALSE(in_order.next(1));
+  in_order.reset(2);
+  EXPECT_EQ(in_order.index(), 0u);
+  EXPECT_EQ(in_order.next(9), std::vector<size_t>({0, 1}));
+
+  samplers::RandomSampler random(50);
+  const std::vector<size_t> first = *random.next(50);
+  random.reset();
+  const std::vector<size_t> second = *random.next(50);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(std::set<size_t>(second.begin(), second.end()).size(), 50u);
+  random.reset(3);
+  EXPECT_EQ(random.next(50)->size(), 3u);
+}
+
+TEST(Samplers, RanksShareAnEpochsOrderAndAnotherEpochHasAnother) {
+  std::vector<std::vector<size_t>> epochs;
+  for (size_t epoch = 0; epoch < 2; ++epoch) {
+    std::set<size_t> together;
+    std::vector<size_t> order;
+    for (size_t rank = 0; rank < 3; ++rank) {
+      samplers::DistributedRandomSampler part(30, 3, rank);
+      part.set_epoch(epoch);
+      part.reset();
+      const std::vector<size_t> mine = *part.next(30);
+      EXPECT_EQ(mine.size(), 10u);
+      together.insert(mine.begin(), mine.end());
+      order.insert(order.end(), mine.begin(), mine.end());
+    }
+    EXPECT_EQ(together.size(), 30u);
+    epochs.push_back(order);
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  samplers::DistributedSequentialSampler part(10, 2, 1);
+  part.reset(4);
+  EXPECT_EQ(part.next(9), std::vector<size_t>({2, 3}));
+}
+
+TEST(DataLoaderOptions, TakeATimeoutAsADuration) {
+  EXPECT_EQ(DataLoaderOptions().timeout(std::chrono::seconds(2)).timeout_ms(), 2000);
+}
+
 }  // namespace
 }  // namespace vesta::data

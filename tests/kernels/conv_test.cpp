@@ -205,6 +205,23 @@ TEST(Conv, AgreesWithTheLoopOnLargerShapes) {
   check_all(shape(2, 1, 600, 20, {5, 5}, {2, 2}), {Elem::F32, Elem::F64});
 }
 
+// Channels first with at least 8 channels gathers from the source itself: lines of every length, steps of 1 and 2, small
+// images that run together, K that ends within a channel block, groups, phases.
+TEST(Conv, AgreesWithTheLoopWithoutAPaddedCopy) {
+  check_all(shape(6, 1, 32, 48, {4, 4}, {3, 3}, 1, 1), float_types());
+  check_all(shape(5, 1, 24, 40, {9, 13}, {3, 3}, 2, 1), float_types());
+  check_all(shape(3, 1, 70, 9, {8, 35}, {3, 3}, 2, 2, 3), float_types());
+  check_all(shape(3, 1, 16, 30, {70}, {5}, 1, 2), float_types());
+  check_all(shape(2, 1, 9, 10, {4, 5, 6}, {3, 3, 3}, 2, 1), float_types());
+  check_all(shape(2, 1, 10, 12, {5, 4, 37}, {2, 3, 3}, 1, 2), {Elem::F32, Elem::BF16});
+  check_all(shape(4, 2, 40, 22, {7, 6}, {3, 3}, 1, 1), float_types());
+  check_all(shape(2, 1, 12, 8, {6, 5}, {4, 4}, 2, 1), float_types());
+  check_all(shape(3, 1, 8, 20, {3, 2}, {3, 3}, 1, 3, 2), {Elem::F32});  // whole lines of padding
+  check_all(shape(9, 1, 64, 64, {1, 1}, {3, 3}, 1, 1), {Elem::F32});
+  check_all(shape(2, 1, 1024, 16, {3, 3}, {1, 1}, 2),
+            {Elem::F32});  // weight rows 4096 bytes apart are copied
+}
+
 TEST(Conv, AgreesWithTheLoopOnRandomShapes) {
   Random random(kSeed + 1);
   for (int i = 0; i < 60; ++i) {
@@ -237,7 +254,8 @@ TEST(Conv, TakesHugePaddingAndDilationWithoutHugeMemory) {
 TEST(Conv, AnInfinityReachesOnlyTheResultsThatReadIt) {
   Random random(kSeed + 2);
   for (const ConvShape& s :
-       {shape(2, 1, 3, 20, {9, 11}, {3, 3}, 1, 1), shape(2, 4, 4, 4, {9, 11}, {3, 3}, 1, 1)}) {
+       {shape(2, 1, 3, 20, {9, 11}, {3, 3}, 1, 1), shape(2, 1, 9, 20, {9, 11}, {3, 3}, 1, 1),
+        shape(2, 1, 9, 20, {9, 11}, {3, 3}, 2, 1), shape(2, 4, 4, 4, {9, 11}, {3, 3}, 1, 1)}) {
     Problem p = problem(random, Elem::F32, s);
     p.x[57] = INFINITY;
     for (auto& v : p.w) v = std::fabs(v) + 0.1;

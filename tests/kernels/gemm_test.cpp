@@ -26,6 +26,8 @@ using Cd = std::complex<double>;
 
 int64_t item_bytes(GemmType t) {
   switch (t) {
+    case GemmType::I8:
+      return 1;
     case GemmType::F16:
     case GemmType::Bf16:
       return 2;
@@ -43,7 +45,7 @@ int64_t item_bytes(GemmType t) {
 }
 
 const char* name_of(GemmType t) {
-  static const char* names[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "c64", "c128"};
+  static const char* names[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "c64", "c128", "i8"};
   return names[static_cast<int>(t)];
 }
 
@@ -65,6 +67,8 @@ Cd get(GemmType t, const void* p, int64_t i) {
       return std::complex<double>(static_cast<const std::complex<float>*>(p)[i]);
     case GemmType::C128:
       return static_cast<const Cd*>(p)[i];
+    case GemmType::I8:
+      return static_cast<const int8_t*>(p)[i];
   }
   return 0;
 }
@@ -95,10 +99,13 @@ void set(GemmType t, void* p, int64_t i, Cd v) {
     case GemmType::C128:
       static_cast<Cd*>(p)[i] = v;
       break;
+    case GemmType::I8:
+      static_cast<int8_t*>(p)[i] = static_cast<int8_t>(v.real());
+      break;
   }
 }
 
-bool is_integer(GemmType t) { return t == GemmType::I32 || t == GemmType::I64; }
+bool is_integer(GemmType t) { return t == GemmType::I32 || t == GemmType::I64 || t == GemmType::I8; }
 bool is_complex(GemmType t) { return t == GemmType::C64 || t == GemmType::C128; }
 
 // Unit roundoff of storing a value of the type.
@@ -129,7 +136,9 @@ struct Buffer {
     std::normal_distribution<double> normal;
     for (int64_t i = 0; i < size(); ++i)
       set(type, data(), i,
-          is_integer(type) ? Cd(static_cast<double>(rng() % 2001) - 1000) : Cd(normal(rng), normal(rng)));
+          type == GemmType::I8 ? Cd(static_cast<double>(rng() % 256) - 128)
+          : is_integer(type)   ? Cd(static_cast<double>(rng() % 2001) - 1000)
+                               : Cd(normal(rng), normal(rng)));
   }
 };
 
@@ -327,11 +336,11 @@ std::vector<CpuIsa> levels() {
 struct TypePair {
   GemmType type, out;
 };
-constexpr TypePair kAll[] = {{GemmType::F32, GemmType::F32},   {GemmType::F64, GemmType::F64},
-                             {GemmType::F16, GemmType::F16},   {GemmType::F16, GemmType::F32},
-                             {GemmType::Bf16, GemmType::Bf16}, {GemmType::Bf16, GemmType::F32},
-                             {GemmType::I32, GemmType::I32},   {GemmType::I64, GemmType::I64},
-                             {GemmType::C64, GemmType::C64},   {GemmType::C128, GemmType::C128}};
+constexpr TypePair kAll[] = {
+    {GemmType::F32, GemmType::F32},   {GemmType::F64, GemmType::F64},   {GemmType::F16, GemmType::F16},
+    {GemmType::F16, GemmType::F32},   {GemmType::Bf16, GemmType::Bf16}, {GemmType::Bf16, GemmType::F32},
+    {GemmType::I32, GemmType::I32},   {GemmType::I64, GemmType::I64},   {GemmType::C64, GemmType::C64},
+    {GemmType::C128, GemmType::C128}, {GemmType::I8, GemmType::I32}};
 constexpr Layout kLayouts[] = {Layout::Row, Layout::Column, Layout::Padded, Layout::Strided,
                                Layout::Reversed};
 
@@ -390,6 +399,37 @@ TEST_F(GemmTest, BlockedSizesAcrossEveryBlockBoundaryAreRight) {
     }
 }
 
+TEST_F(GemmTest, Int8SumsAreExactAcrossBlocksAndLayouts) {
+  for (CpuIsa level : levels())
+    for (int64_t k : {1, 3, 4, 5, 63, 64, 65, 2047, 2048, 2049, 4100})
+      check(level,
+            {.type = GemmType::I8,
+             .out = GemmType::I32,
+             .m = pick(1, 40),
+             .n = pick(1, 100),
+             .k = k,
+             .a = kLayouts[rng_() % 5],
+             .b = kLayouts[rng_() % 5],
+             .ldc_extra = 1},
+            rng_);
+}
+
+TEST_F(GemmTest, Int8ExtremesAreExactAndOtherFactorsAreToo) {
+  // -128 * -128 throughout: the largest sums; alpha, beta and an epilogue take the generic path.
+  constexpr int64_t m = 15, n = 33, k = 1027;
+  const std::vector<int8_t> a(m * k, -128), b(k * n, -128);
+  std::vector<int32_t> c(m * n, 7);
+  GemmArgs g;
+  g.type = GemmType::I8, g.out = GemmType::I32, g.m = m, g.n = n, g.k = k;
+  g.a = a.data(), g.a_row = k, g.b = b.data(), g.b_row = n, g.c = c.data(), g.ldc = n;
+  gemm(g);
+  for (int32_t x : c) ASSERT_EQ(x, 16384 * k);
+  g.alpha = -1;
+  g.beta = 3;
+  gemm(g);
+  for (int32_t x : c) ASSERT_EQ(x, 2 * 16384 * k);
+}
+
 TEST_F(GemmTest, FewRowsOrColumnsOfLongDotProductsAreRight) {
   for (CpuIsa level : levels())
     for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[3], kAll[4], kAll[5]})
@@ -412,11 +452,65 @@ TEST_F(GemmTest, FewRowsOrColumnsOfLongDotProductsAreRight) {
         }
 }
 
+TEST_F(GemmTest, FewRowsOrColumnsAlongContiguousRowsAreRight) {
+  for (CpuIsa level : levels())
+    for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[3], kAll[4], kAll[5]})
+      for (int64_t few = 1; few <= 5; ++few)
+        for (bool rows : {true, false}) {
+          // Rows: a row-major B; columns: a transposed A. Odd K ends in half a pair of bf16.
+          const int64_t many = pick(60, 700);
+          Case c{.type = t.type,
+                 .out = t.out,
+                 .m = rows ? few : many,
+                 .n = rows ? many : few,
+                 .k = pick(8, 700),
+                 .a = rows ? kLayouts[rng_() % 5] : Layout::Column,
+                 .b = rows ? (few % 2 ? Layout::Row : Layout::Padded) : kLayouts[rng_() % 5]};
+          check(level, c, rng_);
+          c.alpha = -0.5;
+          c.beta = 2;
+          c.bias = c.apply = c.residual = true;
+          c.ldc_extra = 2;
+          check(level, c, rng_);
+        }
+}
+
+TEST_F(GemmTest, UpToSixteenRowsOrColumnsOfVeryLongDotProductsAreRight) {
+  for (CpuIsa level : levels())
+    for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[5]})
+      for (bool rows : {true, false}) {
+        const int64_t few = pick(9, 17), many = pick(64, 90);
+        check(level,
+              {.type = t.type,
+               .out = t.out,
+               .m = rows ? few : many,
+               .n = rows ? many : few,
+               .k = pick(510, 1500),
+               .b = Layout::Column,
+               .beta = 1,
+               .bias = true},
+              rng_);
+      }
+}
+
+TEST_F(GemmTest, SlicesOfColumnsAndRowsThatCollideInTheCacheAreRight) {
+  for (CpuIsa level : levels())
+    for (TypePair t : {kAll[0], kAll[1], kAll[4]}) {
+      // B beyond a slice's few MB; a transposed A whose rows are a multiple of 4 KiB apart, and one whose are not.
+      check(level, {.type = t.type, .out = t.out, .m = 33, .n = 1500, .k = 1200, .beta = 1}, rng_);
+      check(level, {.type = t.type, .out = t.out, .m = 1024, .n = 290, .k = 40, .a = Layout::Column}, rng_);
+      check(level, {.type = t.type, .out = t.out, .m = 500, .n = 290, .k = 70, .a = Layout::Column}, rng_);
+      check(level, {.type = t.type, .out = t.out, .m = 60, .n = 70, .k = 1024, .b = Layout::Column}, rng_);
+    }
+}
+
 TEST_F(GemmTest, LongRowsAndColumnsAreCutIntoTasksRightly) {
   check(cpu_isa(), {.m = 1, .n = 5003, .k = 260, .b = Layout::Column, .bias = true}, rng_);
   check(cpu_isa(), {.m = 5003, .n = 1, .k = 260}, rng_);
   check(cpu_isa(), {.m = 5003, .n = 3, .k = 260, .b = Layout::Column, .beta = 1, .residual = true}, rng_);
   check(cpu_isa(), {.m = 3, .n = 5003, .k = 260}, rng_);
+  check(cpu_isa(), {.m = 5003, .n = 1, .k = 130, .a = Layout::Column}, rng_);
+  check(cpu_isa(), {.m = 5003, .n = 4, .k = 130, .a = Layout::Column, .apply = true}, rng_);
 }
 
 // y = gelu(x W^T + b) and relu through the epilogue's function pointer, as nn's fused linear uses it.
@@ -504,18 +598,19 @@ TEST_F(GemmTest, AnEmptySumGivesBetaTimesCAndZerosWhereBetaIsZeroEvenOverNaN) {
 TEST_F(GemmTest, TheNumberOfThreadsChangesNoBit) {
   const int threads = num_threads();
   for (CpuIsa level : levels())
-    for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[4], kAll[5], kAll[8]})
+    for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[4], kAll[5], kAll[8], kAll[10]})
       for (auto [m, n, k, batch] : {std::tuple<int64_t, int64_t, int64_t, int64_t>{200, 330, 700, 1},
                                     {1, 3000, 300, 1},
                                     {2000, 1, 500, 1},
                                     {4, 2000, 300, 1},
+                                    {700, 160, 640, 1},
                                     {33, 40, 50, 12}})
         for (bool transposed : {false, true}) {
           Buffer a(t.type, m * k * batch), b(t.type, k * n * batch);
           a.fill(rng_);
           b.fill(rng_);
           std::vector<Buffer> results;
-          for (int count : {1, 2}) {
+          for (int count : {1, 2, 5}) {
             set_num_threads(count);
             Buffer c(t.out, m * n * batch);
             GemmArgs g;
@@ -526,7 +621,7 @@ TEST_F(GemmTest, TheNumberOfThreadsChangesNoBit) {
             gemm_at(level, g);
             results.push_back(c);
           }
-          EXPECT_EQ(results[0].bytes, results[1].bytes)
+          EXPECT_TRUE(results[0].bytes == results[1].bytes && results[0].bytes == results[2].bytes)
               << cpu_isa_name(level) << " " << name_of(t.type) << " " << m << "x" << n << "x" << k;
         }
   set_num_threads(threads);

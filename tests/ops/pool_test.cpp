@@ -100,6 +100,34 @@ TEST(Pool, MaximaAndPositionsAreThoseOfPlainLoopsInBothLayouts) {
     }
 }
 
+TEST(Pool, MaximaOfSequencesAreThoseOfPlainLoops) {
+  for (const int64_t length : {1, 2, 5, 33, 100, 257})
+    for (const Ints& window : {Ints{2, 2, 0}, Ints{2, 2, 1}, Ints{3, 2, 1}, Ints{3, 3, 0}, Ints{3, 3, 1},
+                               Ints{4, 4, 2}, Ints{4, 4, 0}, Ints{5, 3, 2}}) {
+      const int64_t kernel = window[0], stride = window[1], padding = window[2];
+      if (length + 2 * padding < kernel) continue;
+      Tensor x = draw({2, 3, length}, kFloat);
+      float* v = x.data_ptr<float>();
+      for (int64_t i = 0; i + 1 < x.numel(); i += 5) v[i + 1] = v[i];  // ties
+      for (int64_t i = 3; i < x.numel(); i += 17) v[i] = std::nanf("");
+      auto [y, index] = max_pool1d_with_indices(x, kernel, stride, padding);
+      for (int64_t row = 0; row < 6; ++row)
+        for (int64_t o = 0; o < y.size(2); ++o) {
+          int64_t where = -1;
+          for (int64_t i = o * stride - padding; i < o * stride - padding + kernel; ++i) {
+            if (i < 0 || i >= length) continue;
+            const float next = v[row * length + i];
+            if (where < 0 || next > v[row * length + where] || std::isnan(next)) where = i;
+          }
+          const int64_t at = row * y.size(2) + o;
+          ASSERT_EQ(index.data_ptr<int64_t>()[at], where)
+              << "length " << length << " window " << ::testing::PrintToString(window) << " seed " << kSeed;
+          const float got = y.data_ptr<float>()[at], want = v[row * length + where];
+          ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want)));
+        }
+    }
+}
+
 TEST(Pool, MeansAreThoseOfPlainLoopsInBothLayouts) {
   for (const Ints& sizes : images())
     for (const Window& w : windows())
@@ -400,6 +428,47 @@ TEST(GridSample, PaddingModesReadZerosTheBorderOrTheReflection) {
     EXPECT_TRUE(std::isfinite(value(mode, 2, 1)));
   }
 }
+// Many channels are sampled together, few one by one: the same values and gradients.
+TEST(GridSample, ManyChannelsEqualTheirSlices) {
+  for (const DType type : {kDouble, kFloat})
+    for (const int64_t channels : {8, 16, 19, 37})
+      for (const int padding : {0, 1})
+        for (const bool corners : {false, true})
+          for (const bool last : {false, true}) {
+            const double tolerance = type == kDouble ? 1e-12 : 2e-5;
+            Tensor x = draw({2, channels, 6, 5}, type), grid = draw({2, 9, 8, 2}, type, kSeed + 1);
+            if (last) x = x.contiguous(MemoryFormat::ChannelsLast);
+            const Tensor dy = draw({2, channels, 9, 8}, type, kSeed + 2);
+            x.requires_grad_(), grid.requires_grad_();
+            const Tensor y = grid_sampler(x, grid, 0, padding, corners);
+            auto got = autograd::grad({y}, {x, grid}, {dy});
+            std::vector<Tensor> ys;
+            for (int64_t c = 0; c < channels; ++c)
+              ys.push_back(grid_sampler(x.slice(1, c, c + 1), grid, 0, padding, corners));
+            const Tensor want_y = cat(ys, 1);
+            auto want = autograd::grad({want_y}, {x, grid}, {dy});
+            expect_close(y.detach(), want_y.detach(), tolerance, "values");
+            expect_close(got[0], want[0], tolerance, "gradient of the image");
+            expect_close(got[1], want[1], tolerance * 10, "gradient of the grid");
+          }
+}
+
+TEST(GridSample, ManyChannelsOfPointsOutsideReadNothing) {
+  Tensor x = draw({1, 9, 2, 2}, kFloat), grid = draw({1, 2, 4, 2}, kFloat);
+  x.select(1, 0).fill_(std::numeric_limits<float>::infinity());
+  float* g = grid.data_ptr<float>();
+  for (const auto& [i, v] : {std::pair(0, 1e30f), std::pair(3, -1e30f), std::pair(4, std::nanf("")),
+                             std::pair(6, 3.5f), std::pair(9, std::numeric_limits<float>::infinity())})
+    g[i] = v;
+  g[7] = -3.5f;
+  const Tensor y = grid_sampler(x, grid, 0, 0, true).contiguous();
+  for (const int64_t point : {0, 1, 2, 3, 4})
+    for (int64_t c = 0; c < 9; ++c) EXPECT_EQ(y.data_ptr<float>()[c * 8 + point], 0.f) << point << " " << c;
+  const Tensor border = grid_sampler(x, grid, 0, 1, true).contiguous();
+  const Tensor want = grid_sampler(x.slice(1, 5, 6), grid, 0, 1, true).contiguous();
+  expect_close(border.slice(1, 5, 6), want, 1e-6, "border");
+}
+
 TEST(GridSample, BadGridsThrow) {
   const Tensor x = draw({2, 3, 5, 6}), grid = zeros({2, 4, 4, 2}, kDouble);
   EXPECT_THROW(grid_sampler(x, grid, 3, 0, false), ValueError);

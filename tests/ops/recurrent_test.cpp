@@ -179,13 +179,52 @@ TEST_P(Recurrent, GradientsOfPackedStacksAgreeWithDifferences) {
   EXPECT_TRUE(autograd::gradcheck(fn, in));
 }
 
-TEST_P(Recurrent, ResultsDependOnNeitherThreadsNorGradMode) {
-  auto p = make_params(GetParam(), 33, 40, 1, 2);
+// A weight too large for one core's cache is shared by the tasks of a step; a small one is each task's own.
+TEST_P(Recurrent, LargeStatesEqualTheCellsWrittenOut) {
+  const std::vector<int64_t> lengths{3, 3, 3, 2, 2, 2, 2, 2, 2, 1, 1};
+  const int64_t hidden = 270, batch = int64_t(lengths.size());
+  Tensor x = draw({3, batch, 3}, 1), h0 = draw({2, batch, hidden}, 2), c0 = draw({2, batch, hidden}, 3);
+  auto p = make_params(GetParam(), 3, hidden, 1, 2);
+  Outcome want = reference(GetParam(), x, lengths, h0, c0, p, 1, 2);
+  auto [data, sizes] = _pack_padded_sequence(x, counts(lengths), false);
+  Outcome got = run_packed(GetParam(), data, sizes, h0, c0, p, 1, true);
+  auto [y, back] = _pad_packed_sequence(got.y, sizes, false, 0, 0);
+  expect_close(y, want.y, 1e-11);
+  expect_close(got.h, want.h, 1e-11);
+  if (GetParam() == kLstm) expect_close(got.c, want.c, 1e-11);
+}
+
+// The gradient kernels against the differentiable steps, which double backward takes.
+TEST_P(Recurrent, GradientsOfLargeLayersEqualThoseOfTheSteps) {
+  for (const int64_t hidden : {24, 270}) {
+    auto p = make_params(GetParam(), 3, hidden, 1, 2);
+    Tensor x = draw({3, 11, 3}, 1), h0 = draw({2, 11, hidden}, 2), c0 = draw({2, 11, hidden}, 3);
+    std::vector<Tensor> in{x, h0};
+    if (GetParam() == kLstm) in.push_back(c0);
+    in.insert(in.end(), p.begin(), p.end());
+    for (auto& t : in) t.requires_grad_();
+    auto [data, sizes] = _pack_padded_sequence(x, counts({3, 3, 3, 2, 2, 2, 2, 2, 2, 1, 1}), false);
+    Outcome o = run_packed(GetParam(), data, sizes, h0, c0, p, 1, true);
+    const Tensor loss = (o.y * o.y).sum() + (o.h * draw({2, 11, hidden}, 4)).sum();
+    auto kernels = autograd::grad({loss}, in, {}, true), steps = autograd::grad({loss}, in, {}, true, true);
+    for (size_t i = 0; i < in.size(); ++i) expect_close(kernels[i], steps[i], 1e-10);
+  }
+}
+
+class RecurrentSizes : public testing::TestWithParam<std::tuple<int, int64_t>> {};
+INSTANTIATE_TEST_SUITE_P(Modes, RecurrentSizes,
+                         testing::Combine(testing::Values(kLstm, kGru, kTanh, kRelu),
+                                          testing::Values(int64_t(40), int64_t(400))));
+
+TEST_P(RecurrentSizes, ResultsDependOnNeitherThreadsNorGradMode) {
+  const int mode = std::get<0>(GetParam());
+  const int64_t hidden = std::get<1>(GetParam());
+  auto p = make_params(mode, 33, hidden, 1, 2);
   for (auto& t : p) t = t.to(kFloat).requires_grad_();
-  Tensor x = draw({9, 37, 33}, 1, kFloat), h0 = draw({2, 37, 40}, 2, kFloat),
-         c0 = draw({2, 37, 40}, 3, kFloat);
+  Tensor x = draw({9, 37, 33}, 1, kFloat), h0 = draw({2, 37, hidden}, 2, kFloat),
+         c0 = draw({2, 37, hidden}, 3, kFloat);
   auto run = [&] {
-    Outcome o = run_padded(GetParam(), x, h0, c0, p, 1, true);
+    Outcome o = run_padded(mode, x, h0, c0, p, 1, true);
     auto g = autograd::grad({o.y}, p, {ones_like(o.y)});
     g.push_back(o.y.detach());
     return g;
@@ -198,7 +237,7 @@ TEST_P(Recurrent, ResultsDependOnNeitherThreadsNorGradMode) {
   set_num_threads(threads);
   for (size_t i = 0; i < one.size(); ++i) expect_close(one[i], four[i], 0);
   NoGradGuard no_grad;
-  expect_close(run_padded(GetParam(), x, h0, c0, p, 1, true).y, one.back(), 0);
+  expect_close(run_padded(mode, x, h0, c0, p, 1, true).y, one.back(), 0);
 }
 
 TEST(RecurrentForms, ProjectedLstmFollowsItsFormula) {

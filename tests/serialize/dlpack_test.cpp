@@ -162,8 +162,10 @@ TEST(DLPack, WhatCannotBeTakenStaysWithTheCaller) {
   EXPECT_SAYS(refused(), "data pointer is null");
   d.dtype.lanes = 4;
   EXPECT_SAYS(refused(), "32 bits and 4 lanes");
-  d.dtype = {kDLUInt, 32, 1};
-  EXPECT_SAYS(refused(), "type code 1 of 32 bits");
+  d.dtype = {kDLUInt, 128, 1};
+  EXPECT_SAYS(refused(), "type code 1 of 128 bits");
+  d.dtype = {kDLFloat4_e2m1fn, 4, 1};  // only pairs
+  EXPECT_SAYS(refused(), "4 bits and 1 lanes");
   d.dtype = {kDLFloat, 8, 1};
   EXPECT_SAYS(refused(), "type code 2 of 8 bits");
   p.shape = {-1, 3};

@@ -24,6 +24,7 @@ TEST(Dev, WrongUsageIsNamedWithStatus2) {
   expect_usage_error("bench --jsno", "unknown option '--jsno'");
   expect_usage_error("bench gemm ops", "bench takes one name");
   expect_usage_error("format --fix", "unknown argument '--fix'");
+  expect_usage_error("docs all", "docs takes no arguments");
   expect_usage_error("check now", "check takes no arguments");
 }
 

@@ -1,128 +1,104 @@
-// Channels-first convolutions on the GEMM kernels. Per image and group, result[rows, columns] = A[rows, K] * B[K, columns]
-// where A is the weight, K runs over (source channel, tap) and B's rows are the source shifted by a tap. B exists only a
-// block at a time: a task copies the K block's rows for its columns from the padded source (conv_plan.h) straight into
-// the kernels' panels, in whole vectors without a branch, and multiplies all its strips of A with them.
-// The weight's gradient is the product over columns instead: dw[(channel, tap), row] = B[., columns] * dy[columns, row],
-// with B's rows gathered as the A operand.
+// Channels-first convolutions on the GEMM kernels. Per group, result[rows, columns] = A[rows, K] * B[K, columns] where A
+// is the weight, K runs over (source channel, tap), the columns are the grid's positions, and B's rows are the source
+// shifted by a tap. B exists only a block at a time: a task copies the K block's rows for its columns straight into the
+// kernels' panels, in whole vectors (conv_first_gather.h), and multiplies all its strips of A with them. Where channels are
+// few or the step is large, it copies from a padded form of the source, which costs another pass over memory.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/conv_kernels.h"
-#include "kernels/cpu/conv_plan.h"
-#include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/conv_first_gather.h"
 #include "kernels/cpu/gemm_scratch.h"
 
 namespace vesta::cpu {
 namespace {
 
-constexpr int64_t kSliceBytes = 8 << 20;     // padded images that are worked on at once: they stay in L3
+using namespace conv_first;
+
 constexpr int64_t kPackedBytes = 320 << 10;  // one task's packed block: a share of L2
-constexpr int64_t kWantedTasks = 16;
-constexpr int64_t kSlack = kConvVectorBytes;  // gathering writes and reads up to this far behind its pieces
+constexpr int64_t kWantedTasks = 48;         // many more than threads, so that the last ones end together
+constexpr int64_t kWantedSplitTasks = 16;    // where more tasks gather the same rows again
+constexpr double kTailWaste = 1.02;          // of an image's columns, up to which images are not run together
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t cut(int64_t total, int64_t parts, int64_t index) { return total * index / parts; }
-
-// Rows of A an odd number of cache lines apart, so that a strip's rows spread over L1's sets.
-int64_t padded_row(int64_t elements, int64_t acc) {
-  const int64_t line = 64 / acc;
-  return (ceil_div(elements, line) | 1) * line;
-}
-
-// What all tasks of a call share.
-struct Run {
-  Elem type;
-  const ConvPlan& plan;
-  const GemmKernels& gemm;
-  const ConvKernels& conv;
-  ConvPadded padded;
-  int64_t acc, size;  // bytes of an accumulator and of an element
-  bool wide;
-
-  Run(Elem t, const ConvPlan& p)
-      : type(t),
-        plan(p),
-        gemm(gemm_kernels(t == Elem::F64 ? GemmType::F64 : GemmType::F32, cpu_isa())),
-        conv(conv_kernels(cpu_isa())),
-        padded(conv_padded(p)),
-        acc(static_cast<int64_t>(elem_size(accumulate_type(t)))),
-        size(static_cast<int64_t>(elem_size(t))),
-        wide(t == Elem::F64) {}
-  int64_t lanes() const { return kConvVectorBytes / acc; }
-  // Images padded at once.
-  int64_t slice() const {
-    return std::clamp<int64_t>(
-        kSliceBytes / std::max<int64_t>(1, plan.source_channels() * padded.plane() * acc), 1,
-        std::max<int64_t>(plan.batch, 1));
-  }
-};
-
-// Offsets of K's rows in the padded image of one group.
-std::vector<int64_t> row_offsets(const Run& run, const ConvPhase& phase) {
-  std::vector<int64_t> offsets;
-  offsets.reserve(static_cast<size_t>(run.plan.channels) * phase.taps.size());
-  for (int64_t c = 0; c < run.plan.channels; ++c)
-    for (const ConvTap& tap : phase.taps)
-      offsets.push_back(c * run.padded.plane() + run.padded.tap(run.plan, tap));
-  return offsets;
-}
-
-// The copies that gather columns [from, to) of the grid to consecutive elements from `at` on; `base` is added to sources.
-void append_copies(const Run& run, const ConvPhase& phase, int64_t from, int64_t to, int64_t at, int64_t base,
-                   std::vector<ConvCopy>& copies) {
-  const int64_t width = phase.count[2], height = phase.count[1], lanes = run.lanes();
-  while (from < to) {
-    const int64_t x = from % width, line = from / width, n = std::min(width - x, to - from);
-    const int64_t source = base + run.padded.position(run.plan, line / height, line % height) + x;
-    for (int64_t i = 0; i < n; i += lanes) copies.push_back({at + i, source + i});
-    at += n;
-    from += n;
-  }
-}
-
-// A of every group: rows of K in the accumulation type.
+// A of every group: rows of K in the accumulation type. The weight itself where it has that form already.
 struct Weights {
-  int64_t row;  // elements from one row to the next
-  ConvScratch data;
-  int64_t group;  // bytes
+  int64_t row, group;  // elements from one row to the next, and from one group to the next
+  std::unique_ptr<ConvScratch> copy;
+  const char* data;
 
-  Weights(const Run& run, const ConvPhase& phase, const void* w)
-      : row(padded_row(run.plan.channels * static_cast<int64_t>(phase.taps.size()), run.acc)),
-        data(static_cast<size_t>(run.plan.groups * run.plan.rows * row * run.acc)),
-        group(run.plan.rows * row * run.acc) {
-    run.wide ? fill<double>(run, phase, w) : fill<float>(run, phase, w);
-  }
-
- private:
-  template <class A>
-  void fill(const Run& run, const ConvPhase& phase, const void* w) {
+  Weights(const Run& run, const ConvPhase& phase, const void* w) {
     const ConvPlan& plan = run.plan;
     const auto taps = static_cast<int64_t>(phase.taps.size());
     bool in_order = true;
     for (int64_t t = 0; t < taps; ++t) in_order &= phase.taps[static_cast<size_t>(t)].index == t;
     const bool whole_rows = in_order && plan.w_channel == taps;
-    const int64_t all = plan.groups * plan.rows;
-    parallel_for(0, all, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, row)),
-                 [&](int64_t begin, int64_t end) {
-                   const int64_t span = std::min(plan.w_channel, plan.w_row);  // the kernel's elements
-                   std::vector<A> channel(static_cast<size_t>(span));
-                   for (int64_t i = begin; i < end; ++i) {
-                     A* to = reinterpret_cast<A*>(data.data()) + i * row;
-                     const int64_t first = i / plan.rows * plan.w_group + i % plan.rows * plan.w_row;
-                     const char* from = static_cast<const char*>(w) + first * run.size;
-                     if (whole_rows) {
-                       run.conv.widen(run.type, from, plan.channels * taps, to);
-                       continue;
-                     }
-                     for (int64_t c = 0; c < plan.channels; ++c, to += taps) {
-                       run.conv.widen(run.type, from + c * plan.w_channel * run.size, span, channel.data());
-                       for (int64_t t = 0; t < taps; ++t)
-                         to[t] = channel[static_cast<size_t>(phase.taps[static_cast<size_t>(t)].index)];
-                     }
-                   }
-                 });
+    // Rows a multiple of 4096 bytes apart would share one set of L1.
+    if (whole_rows && run.size == run.acc && plan.w_row * run.acc % 4096 != 0) {
+      row = plan.w_row;
+      group = plan.w_group;
+      data = static_cast<const char*>(w);
+      return;
+    }
+    row = padded_row(plan.channels * taps, run.acc);
+    group = plan.rows * row;
+    copy = std::make_unique<ConvScratch>(static_cast<size_t>(plan.groups * group * run.acc));
+    data = copy->data();
+    const int64_t all = plan.groups * plan.rows, grain = ceil_div(16384, std::max<int64_t>(1, row));
+    parallel_for(0, ceil_div(all, kRows), ceil_div(grain, kRows), [&](int64_t begin, int64_t end) {
+      begin *= kRows, end = std::min(all, end * kRows);
+      if (run.size != run.acc || whole_rows)
+        run.wide ? widen_rows<double>(run, phase, w, whole_rows, begin, end)
+                 : widen_rows<float>(run, phase, w, whole_rows, begin, end);
+      else
+        run.wide ? copy_rows<double>(run, phase, w, begin, end) : copy_rows<float>(run, phase, w, begin, end);
+    });
+  }
+
+ private:
+  static constexpr int64_t kRows = 16;  // of one block; neighbours in memory for the transposed direction
+
+  static int64_t first_of(const ConvPlan& plan, int64_t i) {
+    return i / plan.rows * plan.w_group + i % plan.rows * plan.w_row;
+  }
+  template <class A>
+  A* row_of(int64_t i) const {
+    return reinterpret_cast<A*>(copy->data()) + i * row;
+  }
+  template <class A>
+  void widen_rows(const Run& run, const ConvPhase& phase, const void* w, bool whole, int64_t begin,
+                  int64_t end) const {
+    const ConvPlan& plan = run.plan;
+    const auto taps = static_cast<int64_t>(phase.taps.size());
+    const int64_t span = std::min(plan.w_channel, plan.w_row);  // the kernel's elements
+    std::vector<A> channel(static_cast<size_t>(span));
+    for (int64_t i = begin; i < end; ++i) {
+      A* to = row_of<A>(i);
+      const char* from = static_cast<const char*>(w) + first_of(plan, i) * run.size;
+      if (whole) {
+        run.conv.widen(run.type, from, plan.channels * taps, to);
+        continue;
+      }
+      for (int64_t c = 0; c < plan.channels; ++c, to += taps) {
+        run.conv.widen(run.type, from + c * plan.w_channel * run.size, span, channel.data());
+        for (int64_t t = 0; t < taps; ++t)
+          to[t] = channel[static_cast<size_t>(phase.taps[static_cast<size_t>(t)].index)];
+      }
+    }
+  }
+  template <class A>
+  void copy_rows(const Run& run, const ConvPhase& phase, const void* w, int64_t begin, int64_t end) const {
+    const ConvPlan& plan = run.plan;
+    std::vector<int64_t> index;
+    for (const ConvTap& tap : phase.taps) index.push_back(tap.index);
+    const auto taps = static_cast<int64_t>(index.size());
+    for (int64_t i0 = begin; i0 < end; i0 += kRows)
+      for (int64_t c = 0; c < plan.channels; ++c)
+        for (int64_t i = i0; i < std::min(end, i0 + kRows); ++i) {
+          A* to = row_of<A>(i) + c * taps;
+          const A* from = static_cast<const A*>(w) + first_of(plan, i) + c * plan.w_channel;
+          for (int64_t t = 0; t < taps; ++t) to[t] = from[index[static_cast<size_t>(t)]];
+        }
   }
 };
 
@@ -134,17 +110,30 @@ double bias_value(Elem type, const ConvKernels& conv, const void* bias, int64_t 
   return v;
 }
 
-// Stores n accumulators of one result row, columns from j on of the phase's grid, where they belong.
-void scatter_row(const Run& run, const ConvPhase& phase, const char* row, int64_t j, int64_t n, char* plane,
-                 char* narrow) {
+// Stores n accumulators of one result row of a group, columns from j on of the images' grids, where they belong; plane:
+// that row of the first image.
+void scatter_row(const Run& run, const ConvPhase& phase, bool dense, const char* row, int64_t j, int64_t n,
+                 char* plane, char* narrow) {
+  const int64_t image_bytes = run.plan.result_channels() * run.plan.result_area() * run.size;
+  if (dense) {
+    const int64_t area = phase.columns();
+    for (int64_t i = 0; i < n;) {
+      const int64_t at = (j + i) % area, m = std::min(area - at, n - i);
+      run.conv.narrow(run.type, row + i * run.acc, m, plane + (j + i) / area * image_bytes + at * run.size);
+      i += m;
+    }
+    return;
+  }
   run.conv.narrow(run.type, row, n, narrow);
-  const int64_t width = phase.count[2], height = phase.count[1];
+  const int64_t width = phase.count[2], height = phase.count[1], depth = phase.count[0];
   const int64_t* size = run.plan.result;
   for (int64_t i = 0; i < n;) {
     const int64_t x = (j + i) % width, line = (j + i) / width, m = std::min(width - x, n - i);
-    const int64_t z = phase.first[0] + line / height * phase.step[0],
+    const int64_t image = line / height / depth;
+    const int64_t z = phase.first[0] + line / height % depth * phase.step[0],
                   y = phase.first[1] + line % height * phase.step[1];
-    char* to = plane + ((z * size[1] + y) * size[2] + phase.first[2] + x * phase.step[2]) * run.size;
+    char* to = plane + image * image_bytes +
+               ((z * size[1] + y) * size[2] + phase.first[2] + x * phase.step[2]) * run.size;
     const int64_t step = phase.step[2];
     const auto copy = [&]<class T>(T) {
       const T* from = reinterpret_cast<const T*>(narrow) + i;
@@ -160,63 +149,87 @@ void scatter_row(const Run& run, const ConvPhase& phase, const char* row, int64_
   }
 }
 
-// One phase of a call and how it is cut into tasks.
+// One phase of a call and how it is cut into tasks. Columns are an image's, or, where the last panel of each image would
+// be too empty, those of all images of a slice in a row.
 struct PhaseRun {
   const Run& run;
   const ConvPhase& phase;
   Weights weights;
-  std::vector<int64_t> offsets;
-  int64_t k, strips, panels, column_blocks, row_blocks;
-  bool in_place;  // the kernels write the result itself
+  std::vector<int64_t> offsets;        // of the padded form
+  int64_t k, depth, strips, together;  // together: images whose columns are one sequence
+  bool dense, in_place;                // in_place: the kernels write the result itself
 
-  PhaseRun(const Run& r, const ConvPhase& p, const void* w)
-      : run(r), phase(p), weights(r, p, w), offsets(row_offsets(r, p)) {
-    k = static_cast<int64_t>(offsets.size());
-    const int64_t columns = p.columns();
+  PhaseRun(const Run& r, const ConvPhase& p, const void* w, int64_t images)
+      : run(r), phase(p), weights(r, p, w) {
+    const auto taps = static_cast<int64_t>(p.taps.size());
+    k = r.plan.channels * taps;
+    if (!r.direct) offsets = row_offsets(r, p);
+    depth = std::min(r.gemm.depth, k);
+    if (r.direct && taps > 0)
+      depth = std::min(r.gemm.depth / taps, r.plan.channels) * taps;  // whole channels
     strips = ceil_div(r.plan.rows, r.gemm.rows);
-    panels = ceil_div(columns, r.gemm.columns);
-    const int64_t depth = std::clamp<int64_t>(k, 1, r.gemm.depth);
-    const int64_t fit = std::clamp<int64_t>(kPackedBytes / (depth * r.acc) / r.gemm.columns, 1, 32);
-    column_blocks = ceil_div(panels, fit);
-    // More blocks of columns, then of rows, where few tasks would be left.
-    const int64_t outer = r.plan.batch * r.plan.groups;
-    column_blocks = std::min(
-        panels, std::max(column_blocks, std::min(ceil_div(kWantedTasks, outer), ceil_div(panels, 4))));
-    row_blocks = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, outer * column_blocks), 1,
-                                     ceil_div(strips, 4));
-    in_place = r.size == r.acc;
-    for (int d = 0; d < 3; ++d) in_place &= p.step[d] == 1 && p.first[d] == 0;
+    const int64_t area = p.columns();
+    const bool waste =
+        static_cast<double>(ceil_div(area, r.lanes()) * r.lanes()) > kTailWaste * static_cast<double>(area);
+    together = waste ? images : 1;
+    dense = true;
+    for (int d = 0; d < 3; ++d) dense &= p.step[d] == 1 && p.first[d] == 0;
+    in_place = dense && together == 1 && r.size == r.acc;
   }
-  int64_t tasks(int64_t images) const { return images * run.plan.groups * column_blocks * row_blocks; }
+  // How `images` images are cut, and into how many tasks.
+  struct Cut {
+    int64_t together, panels, column_blocks, row_blocks, tasks;
+  };
+  Cut cut_of(int64_t images) const {
+    Cut c;
+    c.together = std::min(together, images);
+    const int64_t outer = images / c.together * run.plan.groups;
+    c.panels = ceil_div(c.together * phase.columns(), run.gemm.columns);
+    const int64_t fit =
+        std::clamp<int64_t>(kPackedBytes / (std::max<int64_t>(depth, 1) * run.acc) / run.gemm.columns, 1, 32);
+    const int64_t wanted = ceil_div(kWantedTasks, outer), wanted_split = ceil_div(kWantedSplitTasks, outer);
+    // Short of tasks: first blocks of 2 panels (of 4 in small products, whose tasks would cost more than they do), then
+    // blocks of rows, which gather the same columns again.
+    const int64_t least = run.plan.rows * k * run.gemm.columns < (int64_t{1} << 21) ? 4 : 2;
+    c.column_blocks = std::max(ceil_div(c.panels, fit), std::min(wanted, ceil_div(c.panels, least)));
+    c.row_blocks = std::clamp<int64_t>(wanted_split / c.column_blocks, 1, ceil_div(strips, 4));
+    c.tasks = outer * c.column_blocks * c.row_blocks;
+    return c;
+  }
 };
 
-void run_task(const PhaseRun& p, int64_t index, const char* padded, const void* bias, char* result) {
+// source: the slice's images, padded unless run.direct; result: of the slice.
+void run_task(const PhaseRun& p, const PhaseRun::Cut& c, int64_t index, const char* source, const void* bias,
+              char* result) {
   const Run& run = p.run;
   const ConvPlan& plan = run.plan;
   const GemmKernels& gemm = run.gemm;
-  const int64_t row_block = index % p.row_blocks, column_block = index / p.row_blocks % p.column_blocks;
-  const int64_t group = index / p.row_blocks / p.column_blocks % plan.groups;
-  const int64_t image = index / p.row_blocks / p.column_blocks / plan.groups;
+  const int64_t row_block = index % c.row_blocks, column_block = index / c.row_blocks % c.column_blocks;
+  const int64_t group = index / c.row_blocks / c.column_blocks % plan.groups;
+  const int64_t image = index / c.row_blocks / c.column_blocks / plan.groups * c.together;
   const int64_t area = p.phase.columns(), panel = gemm.columns;
-  const int64_t j0 = cut(p.panels, p.column_blocks, column_block) * panel;
-  const int64_t j1 = std::min(area, cut(p.panels, p.column_blocks, column_block + 1) * panel);
-  const int64_t s0 = cut(p.strips, p.row_blocks, row_block), s1 = cut(p.strips, p.row_blocks, row_block + 1);
+  const int64_t j0 = cut(c.panels, c.column_blocks, column_block) * panel;
+  const int64_t j1 = std::min(c.together * area, cut(c.panels, c.column_blocks, column_block + 1) * panel);
+  const int64_t s0 = cut(p.strips, c.row_blocks, row_block), s1 = cut(p.strips, c.row_blocks, row_block + 1);
   const auto strip_start = [&](int64_t s) { return cut(plan.rows, p.strips, s); };
   const int64_t i0 = strip_start(s0), rows = strip_start(s1) - i0, columns = j1 - j0;
-  const int64_t task_panels = ceil_div(columns, panel), depth = std::min(gemm.depth, p.k);
+  const int64_t task_panels = ceil_div(columns, panel), depth = p.depth;
 
-  std::vector<ConvCopy> copies;
-  std::vector<size_t> starts{0};
+  std::vector<std::vector<Line>> lines(static_cast<size_t>(task_panels));
+  std::vector<std::vector<ConvCopy>> copies(static_cast<size_t>(run.direct ? 0 : task_panels));
   for (int64_t q = 0; q < task_panels; ++q) {
-    append_copies(run, p.phase, j0 + q * panel, std::min(j1, j0 + (q + 1) * panel), 0, 0, copies);
-    starts.push_back(copies.size());
+    const auto at = static_cast<size_t>(q);
+    append_lines(p.phase, j0 + q * panel, std::min(j1, j0 + (q + 1) * panel), 0, lines[at]);
+    if (!run.direct) append_copies(run, lines[at], copies[at]);
   }
+  GatherRows gather_rows{run, p.phase, {}};
   const int64_t packed_bytes = ceil_div(task_panels * panel * depth * run.acc + kSlack, 64) * 64;
   const int64_t t_row = columns + 16, t_bytes = p.in_place ? 0 : ceil_div(rows * t_row * run.acc, 64) * 64;
   char* packed = static_cast<char*>(
       gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(packed_bytes + t_bytes + columns * run.size + 64)));
   char* t = packed + packed_bytes;
-  const char* source = padded + (image * plan.groups + group) * plan.channels * run.padded.plane() * run.acc;
+  source += (image * plan.groups + group) * plan.channels *
+            (run.direct ? plan.source_area() * run.size : run.padded.plane() * run.acc);
   char* planes = result + ((image * plan.groups + group) * plan.rows) * plan.result_area() * run.size;
   char* out = p.in_place ? planes + (i0 * area + j0) * run.acc : t;
   const int64_t ldc = p.in_place ? area : t_row;
@@ -226,11 +239,15 @@ void run_task(const PhaseRun& p, int64_t index, const char* padded, const void* 
       std::memset(out + i * ldc * run.acc, 0, static_cast<size_t>(columns * run.acc));
   for (int64_t k0 = 0; k0 < p.k; k0 += depth) {
     const int64_t kb = std::min(depth, p.k - k0);
-    for (int64_t q = 0; q < task_panels; ++q)
-      run.conv.gather(
-          run.wide, source, p.offsets.data() + k0, kb, copies.data() + starts[static_cast<size_t>(q)],
-          static_cast<int64_t>(starts[static_cast<size_t>(q + 1)] - starts[static_cast<size_t>(q)]), panel,
-          packed + q * kb * panel * run.acc);
+    for (int64_t q = 0; q < task_panels; ++q) {
+      char* to = packed + q * kb * panel * run.acc;
+      const auto at = static_cast<size_t>(q);
+      if (run.direct)
+        gather_rows(lines[at], k0, k0 + kb, source, panel, to);
+      else
+        run.conv.gather(run.wide, source, p.offsets.data() + k0, kb, copies[at].data(),
+                        static_cast<int64_t>(copies[at].size()), panel, to);
+    }
     GemmStrip s;
     s.a_row = p.weights.row;
     s.b = packed;
@@ -244,7 +261,7 @@ void run_task(const PhaseRun& p, int64_t index, const char* padded, const void* 
     for (int64_t strip = s0; strip < s1; ++strip) {
       const int64_t i = strip_start(strip);
       s.m = strip_start(strip + 1) - i;
-      s.a = p.weights.data.data() + group * p.weights.group + (i * p.weights.row + k0) * run.acc;
+      s.a = p.weights.data + (group * p.weights.group + i * p.weights.row + k0) * run.acc;
       s.c = out + (i - i0) * ldc * run.acc;
       gemm.strip_rows(s);
     }
@@ -255,113 +272,9 @@ void run_task(const PhaseRun& p, int64_t index, const char* padded, const void* 
       run.conv.add_value(run.wide, row, columns,
                          bias_value(run.type, run.conv, bias, group * plan.rows + i0 + i));
     if (!p.in_place)
-      scatter_row(run, p.phase, row, j0, columns, planes + (i0 + i) * plan.result_area() * run.size,
+      scatter_row(run, p.phase, p.dense, row, j0, columns, planes + (i0 + i) * plan.result_area() * run.size,
                   t + t_bytes);
   }
-}
-
-// ---- gradient of the weight ----
-// Part of the sum over columns: columns [from, to) of an image.
-struct Span {
-  int64_t image, from, to;
-};
-// Consecutive spans, at most `depth` columns in all.
-struct Block {
-  std::vector<Span> spans;
-  int64_t columns = 0;
-};
-std::vector<Block> blocks_of(int64_t images, int64_t area, int64_t depth) {
-  std::vector<Block> blocks;
-  const int64_t pieces = ceil_div(area, depth);
-  for (int64_t n = 0; n < images; ++n)
-    for (int64_t q = 0; q < pieces; ++q) {
-      const Span span{n, cut(area, pieces, q), cut(area, pieces, q + 1)};
-      const int64_t columns = span.to - span.from;
-      if (blocks.empty() || blocks.back().columns + columns > depth) blocks.emplace_back();
-      blocks.back().spans.push_back(span);
-      blocks.back().columns += columns;
-    }
-  return blocks;
-}
-
-// How the rows (channel, tap) of dw and the blocks of columns are cut; the sums of each split are kept apart and added in
-// order at the end.
-struct WeightRun {
-  const Run& run;
-  const ConvPhase& phase;
-  std::vector<int64_t> offsets;
-  int64_t rows, columns;  // of dw's transpose: (channel, tap) and result channel of a group
-  int64_t strips, row_blocks, splits;
-
-  explicit WeightRun(const Run& r) : run(r), phase(r.plan.phases[0]), offsets(row_offsets(r, phase)) {
-    rows = static_cast<int64_t>(offsets.size());
-    columns = r.plan.rows;
-    strips = ceil_div(rows, r.gemm.rows);
-    row_blocks = ceil_div(strips, 10);
-    const int64_t blocks = ceil_div(std::min(r.slice(), r.plan.batch) * phase.columns(), r.gemm.depth);
-    splits =
-        std::clamp<int64_t>(kWantedTasks / (row_blocks * r.plan.groups), 1, std::max<int64_t>(blocks, 1));
-  }
-  int64_t partial() const { return run.plan.groups * rows * columns; }  // elements of one split
-};
-
-void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& blocks, const char* padded,
-                 const char* dy, char* partial, bool first) {
-  const Run& run = p.run;
-  const ConvPlan& plan = run.plan;
-  const GemmKernels& gemm = run.gemm;
-  const int64_t row_block = index % p.row_blocks, group = index / p.row_blocks % plan.groups,
-                split = index / p.row_blocks / plan.groups;
-  const int64_t s0 = cut(p.strips, p.row_blocks, row_block), s1 = cut(p.strips, p.row_blocks, row_block + 1);
-  const auto strip_start = [&](int64_t s) { return cut(p.rows, p.strips, s); };
-  const int64_t i0 = strip_start(s0), rows = strip_start(s1) - i0;
-  const int64_t area = p.phase.columns(), panel = gemm.columns, panels = ceil_div(p.columns, panel);
-  const int64_t a_row = padded_row(gemm.depth, run.acc);
-  const int64_t a_bytes = ceil_div((rows * a_row) * run.acc + kSlack, 64) * 64;
-  char* a = static_cast<char*>(
-      gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * run.acc)));
-  char* b = a + a_bytes;
-  const char* source = padded + group * plan.channels * run.padded.plane() * run.acc;
-  char* out = partial + (split * p.partial() + (group * p.rows + i0) * p.columns) * run.acc;
-  std::vector<ConvCopy> copies;
-  const auto count = static_cast<int64_t>(blocks.size());
-  for (int64_t q = cut(count, p.splits, split); q < cut(count, p.splits, split + 1); ++q) {
-    const Block& block = blocks[static_cast<size_t>(q)];
-    const int64_t kb = block.columns;
-    copies.clear();
-    int64_t at = 0;
-    for (const Span& span : block.spans) {
-      append_copies(run, p.phase, span.from, span.to, at,
-                    span.image * plan.source_channels() * run.padded.plane(), copies);
-      const char* image = dy + (span.image * plan.result_channels() + group * plan.rows) * area * run.size;
-      for (int64_t j = 0; j < p.columns; j += panel)
-        gemm.pack_b(conv_gemm_type(run.type), image + (j * area + span.from) * run.size, 1, area,
-                    span.to - span.from, std::min(panel, p.columns - j),
-                    b + (j / panel * panel * kb + at * panel) * run.acc);
-      at += span.to - span.from;
-    }
-    run.conv.gather(run.wide, source, p.offsets.data() + i0, rows, copies.data(),
-                    static_cast<int64_t>(copies.size()), a_row, a);
-    GemmStrip s;
-    s.a_row = a_row;
-    s.b = b;
-    s.b_panel = panel * kb;
-    s.b_row = panel;
-    s.ldc = p.columns;
-    s.n = p.columns;
-    s.k = kb;
-    s.alpha = 1;
-    s.beta = first ? 0 : 1;
-    first = false;
-    for (int64_t strip = s0; strip < s1; ++strip) {
-      const int64_t i = strip_start(strip);
-      s.m = strip_start(strip + 1) - i;
-      s.a = a + (i - i0) * a_row * run.acc;
-      s.c = out + (i - i0) * p.columns * run.acc;
-      gemm.strip_rows(s);
-    }
-  }
-  if (first) std::memset(out, 0, static_cast<size_t>(rows * p.columns * run.acc));  // a split without blocks
 }
 
 }  // namespace
@@ -369,50 +282,35 @@ void weight_task(const WeightRun& p, int64_t index, const std::vector<Block>& bl
 void conv_first_run(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias,
                     void* result) {
   const Run run(type, plan);
+  const int64_t slice = run.slice(), image = plan.source_channels() * run.padded.plane() * run.acc;
   std::vector<std::unique_ptr<PhaseRun>> phases;
   for (const ConvPhase& phase : plan.phases)
-    if (phase.columns() > 0) phases.push_back(std::make_unique<PhaseRun>(run, phase, w));
-  const int64_t slice = run.slice(), image = plan.source_channels() * run.padded.plane() * run.acc;
-  const ConvScratch padded(static_cast<size_t>(slice * image + 2 * kSlack));
+    if (phase.columns() > 0) phases.push_back(std::make_unique<PhaseRun>(run, phase, w, slice));
+  const ConvScratch padded(static_cast<size_t>(run.direct ? 0 : slice * image + 2 * kSlack));
   for (int64_t n = 0; n < plan.batch; n += slice) {
     const int64_t images = std::min(slice, plan.batch - n);
-    conv_pad(type, plan, run.padded,
-             static_cast<const char*>(source) + n * plan.source_channels() * plan.source_area() * run.size,
-             images * plan.source_channels(), padded.data());
+    const char* from =
+        static_cast<const char*>(source) + n * plan.source_channels() * plan.source_area() * run.size;
+    if (!run.direct) {
+      conv_pad(type, plan, run.padded, from, images * plan.source_channels(), padded.data());
+      from = padded.data();
+    }
     char* to = static_cast<char*>(result) + n * plan.result_channels() * plan.result_area() * run.size;
+    std::vector<PhaseRun::Cut> cuts;
     int64_t tasks = 0;
-    for (const auto& p : phases) tasks += p->tasks(images);
+    for (const auto& p : phases) {
+      cuts.push_back(p->cut_of(images));
+      tasks += cuts.back().tasks;
+    }
     parallel_for(0, tasks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t index = begin; index < end; ++index) {
         int64_t rest = index;
         size_t phase = 0;
-        while (rest >= phases[phase]->tasks(images)) rest -= phases[phase++]->tasks(images);
-        run_task(*phases[phase], rest, padded.data(), bias, to);
+        while (rest >= cuts[phase].tasks) rest -= cuts[phase++].tasks;
+        run_task(*phases[phase], cuts[phase], rest, from, bias, to);
       }
     });
   }
-}
-
-void conv_first_weight(Elem type, const ConvShape& shape, const void* y, const void* x, void* w) {
-  const ConvPlan plan = conv_plan(shape);
-  const Run run(type, plan);
-  const WeightRun p(run);
-  const int64_t slice = run.slice(), image = plan.source_channels() * run.padded.plane() * run.acc;
-  const ConvScratch padded(static_cast<size_t>(slice * image + 2 * kSlack));
-  const ConvScratch partial(static_cast<size_t>(p.splits * p.partial() * run.acc));
-  for (int64_t n = 0; n < plan.batch; n += slice) {
-    const int64_t images = std::min(slice, plan.batch - n);
-    conv_pad(type, plan, run.padded,
-             static_cast<const char*>(x) + n * plan.source_channels() * plan.source_area() * run.size,
-             images * plan.source_channels(), padded.data());
-    const char* dy = static_cast<const char*>(y) + n * plan.result_channels() * plan.result_area() * run.size;
-    const std::vector<Block> blocks = blocks_of(images, p.phase.columns(), run.gemm.depth);
-    parallel_for(0, p.splits * plan.groups * p.row_blocks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t index = begin; index < end; ++index)
-        weight_task(p, index, blocks, padded.data(), dy, partial.data(), n == 0);
-    });
-  }
-  conv_sum_weight(type, partial.data(), p.splits, plan.groups, p.rows, p.columns, w);
 }
 
 }  // namespace vesta::cpu

@@ -16,6 +16,13 @@ struct ConvCopy {
   int64_t to, from;
 };
 
+// Part of a row that is gathered from a source without a border: `n` elements, at most one vector, and zeros behind them
+// up to `room` elements or a whole vector. n = 0: zeros only.
+struct ConvPiece {
+  int64_t to, from;
+  int n, room;
+};
+
 // A plane with a border of zeros, its columns sorted by their remainder modulo `step`, so that every step-th column is
 // contiguous: column first[2] + i of the source lies at (i % step) * columns + i / step of its row.
 struct ConvPlane {
@@ -41,6 +48,10 @@ struct ConvKernels {
   // that what a copy writes past its piece is overwritten by the next.
   void (*gather)(bool wide, const void* source, const int64_t* offset, int64_t rows, const ConvCopy* copies,
                  int64_t count, int64_t row, void* out);
+  // out[c * row + to + i] = Acc(source[c * channel + from + i * step]) for each of `channels` channels, i < n of each of
+  // `count` pieces, zeros for n <= i < room; in the order of the pieces. step: 1 or 2.
+  void (*gather_pieces)(Elem type, const void* source, int64_t channel, int64_t channels, int64_t step,
+                        const ConvPiece* pieces, int64_t count, int64_t row, void* out);
   // out[i] = Acc(source[i]).
   void (*widen)(Elem type, const void* source, int64_t n, void* out);
   // out[r * pitch + i] = Acc(source[offset[r] + i]) for i < m, 0 where the offset is negative.

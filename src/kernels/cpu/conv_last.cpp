@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t kTileStrips = 8;     // strips of pixels a task works on: A's share of L2
 constexpr int64_t kGroupBytes = 1024;  // of columns of B that stay in L2 while the strips pass
 constexpr int64_t kWantedTasks = 16;
+constexpr int64_t kWantedWeightTasks = 48;  // many more than threads, so that the last ones end together
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t cut(int64_t total, int64_t parts, int64_t index) { return total * index / parts; }
@@ -121,37 +122,48 @@ std::vector<Pixel> pixels_of(const ConvPhase& phase, int64_t from, int64_t count
 // Gathers, for each pixel, the elements [from, to) of what a run of neighbouring taps reads: to[r * row + i] in the
 // accumulation type, zero outside of the source. Element e is channel `channel` + e % channels of tap e / channels.
 struct Gather {
+  // Where a pixel's element 0 lies, and which elements lie inside; none: begin > end.
+  struct Place {
+    int64_t base, begin, end;
+  };
   struct Part {
     int64_t row, begin, end, from;
   };
   const Call& call;
+  std::vector<Place> places;
   std::vector<int64_t> offsets;
   std::vector<Part> parts;  // pixels at an edge, whose taps lie inside in part
 
-  void run(const ConvTap& tap, int64_t channels, int64_t from, int64_t to, const std::vector<Pixel>& pixels,
-           int64_t channel, const char* source, char* out, int64_t row) {
+  // For runs that begin with `tap`.
+  void find(const ConvTap& tap, int64_t channels, const std::vector<Pixel>& pixels, int64_t channel) {
     const ConvPlan& plan = call.plan;
     const int64_t width = plan.source[2], all = plan.source_channels();
-    offsets.clear();
-    parts.clear();
+    places.clear();
     for (const Pixel& pixel : pixels) {
       const int64_t z = pixel.q[0] * plan.step[0] + tap.offset[0],
                     y = pixel.q[1] * plan.step[1] + tap.offset[1];
       const int64_t x = pixel.q[2] * plan.step[2] + tap.offset[2];
-      offsets.push_back(-1);
-      if (z < 0 || z >= plan.source[0] || y < 0 || y >= plan.source[1]) continue;
-      // Taps whose column lies inside are [-x, width - x).
-      const int64_t begin = std::max(from, -x * channels), end = std::min(to, (width - x) * channels);
-      if (begin >= end) continue;
-      const int64_t base =
-          (((pixel.image * plan.source[0] + z) * plan.source[1] + y) * width + x) * all + channel;
-      if (begin == from && end == to)
-        offsets.back() = base + from;
-      else
-        parts.push_back({static_cast<int64_t>(offsets.size()) - 1, begin, end, base + begin});
+      if (z < 0 || z >= plan.source[0] || y < 0 || y >= plan.source[1])
+        places.push_back({0, 1, 0});
+      else  // taps whose column lies inside are [-x, width - x)
+        places.push_back(
+            {(((pixel.image * plan.source[0] + z) * plan.source[1] + y) * width + x) * all + channel,
+             -x * channels, (width - x) * channels});
     }
-    call.conv.pack_columns(call.type, source, offsets.data(), static_cast<int64_t>(offsets.size()), to - from,
-                           row, out);
+  }
+  void copy(int64_t from, int64_t to, const char* source, char* out, int64_t row) {
+    const auto pixels = static_cast<int64_t>(places.size());
+    offsets.resize(places.size());
+    parts.clear();
+    for (int64_t r = 0; r < pixels; ++r) {
+      const Place& p = places[static_cast<size_t>(r)];
+      const bool whole = p.begin <= from && p.end >= to;
+      offsets[static_cast<size_t>(r)] = whole ? p.base + from : -1;
+      if (whole) continue;
+      const int64_t begin = std::max(from, p.begin), end = std::min(to, p.end);
+      if (begin < end) parts.push_back({r, begin, end, p.base + begin});
+    }
+    call.conv.pack_columns(call.type, source, offsets.data(), pixels, to - from, row, out);
     for (const Part& p : parts)
       call.conv.widen(call.type, source + p.from * call.size, p.end - p.begin,
                       out + (p.row * row + p.begin - from) * call.acc);
@@ -227,7 +239,7 @@ void run_task(const PhaseRun& p, int64_t index, const char* source, const void* 
   const int64_t t_bytes = p.in_place ? 0 : rows * t_row * call.acc;
   char* a = static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + t_bytes)));
   const std::vector<Pixel> pixels = pixels_of(p.phase, i0, rows);
-  Gather gather{call, {}, {}};
+  Gather gather{call, {}, {}, {}};
 
   const int64_t total = plan.result_channels();
   char* c = p.in_place ? result + (i0 * total + group * plan.rows + j0) * call.acc : a + a_bytes;
@@ -240,8 +252,8 @@ void run_task(const PhaseRun& p, int64_t index, const char* source, const void* 
     int64_t at = 0;
     for (const Run& run : block.runs) {
       // One tap's channels are a range of those of the group; several taps' are all of them.
-      gather.run(*run.tap, plan.channels, run.from, run.from + run.size(), pixels, group * plan.channels,
-                 source, a + at * call.acc, a_row);
+      gather.find(*run.tap, plan.channels, pixels, group * plan.channels);
+      gather.copy(run.from, run.from + run.size(), source, a + at * call.acc, a_row);
       at += run.size();
     }
     GemmStrip s;
@@ -305,8 +317,9 @@ struct WeightRun {
     pixels = c.plan.batch * phase.columns();
     blocks = ceil_div(pixels, c.gemm.depth);
     row_blocks = ceil_div(static_cast<int64_t>(strips.size()), 12);
-    splits = std::clamp<int64_t>(kWantedTasks / std::max<int64_t>(1, row_blocks * c.plan.groups), 1,
-                                 std::max<int64_t>(blocks, 1));
+    splits =
+        std::clamp<int64_t>(ceil_div(kWantedWeightTasks, std::max<int64_t>(1, row_blocks * c.plan.groups)), 1,
+                            std::max<int64_t>(blocks, 1));
   }
   int64_t rows() const { return call.plan.channels * taps; }
   int64_t partial() const { return call.plan.groups * rows() * call.plan.rows; }
@@ -326,7 +339,7 @@ void weight_task(const WeightRun& p, int64_t index, const char* x, const char* d
   char* a = static_cast<char*>(
       gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + panels * panel * gemm.depth * call.acc)));
   char* b = a + a_bytes;
-  Gather gather{call, {}, {}};
+  Gather gather{call, {}, {}, {}};
   bool first = true;
   for (int64_t q = cut(p.blocks, p.splits, split); q < cut(p.blocks, p.splits, split + 1); ++q) {
     const int64_t from = cut(p.pixels, p.blocks, q), kb = cut(p.pixels, p.blocks, q + 1) - from;
@@ -335,7 +348,9 @@ void weight_task(const WeightRun& p, int64_t index, const char* x, const char* d
                 columns, b);
     for (int64_t strip = s0; strip < s1; ++strip) {
       const WeightStrip& w = p.strips[static_cast<size_t>(strip)];
-      gather.run(*w.tap, plan.channels, w.from, w.to, pixels, group * plan.channels, x, a, gemm.pitch);
+      if (strip == s0 || w.tap != p.strips[static_cast<size_t>(strip - 1)].tap)
+        gather.find(*w.tap, plan.channels, pixels, group * plan.channels);
+      gather.copy(w.from, w.to, x, a, gemm.pitch);
       GemmStrip s;
       s.a = a;
       s.a_row = 0;
@@ -365,24 +380,30 @@ void weight_task(const WeightRun& p, int64_t index, const char* x, const char* d
   }
 }
 
-// w[group, row, channel, tap] from partial[split, group, (tap, channel), row].
+// w[group, row, channel, tap] from partial[split, group, (tap, channel), row], 16 rows at a time: a cache line each.
 template <class A>
 void store_weight(const WeightRun& p, const A* partial, char* w) {
+  constexpr int64_t kRows = 16;
   const ConvPlan& plan = p.call.plan;
-  const int64_t rows = p.rows(), columns = plan.rows;
-  parallel_for(0, plan.groups * columns, ceil_div(4096, std::max<int64_t>(1, rows)),
+  const int64_t rows = p.rows(), columns = plan.rows, blocks = ceil_div(columns, kRows);
+  parallel_for(0, plan.groups * blocks, ceil_div(4096, std::max<int64_t>(1, rows * kRows)),
                [&](int64_t begin, int64_t end) {
-                 std::vector<A> row(static_cast<size_t>(rows));
+                 std::vector<A> found(static_cast<size_t>(kRows * rows));
                  for (int64_t i = begin; i < end; ++i) {
-                   const A* from = partial + i / columns * rows * columns + i % columns;
-                   for (int64_t c = 0; c < plan.channels; ++c)
-                     for (int64_t t = 0; t < p.taps; ++t) {
-                       A sum = 0;
-                       for (int64_t s = 0; s < p.splits; ++s)
-                         sum += from[s * p.partial() + (t * plan.channels + c) * columns];
-                       row[static_cast<size_t>(c * p.taps + t)] = sum;
+                   const int64_t group = i / blocks, j0 = i % blocks * kRows,
+                                 n = std::min(kRows, columns - j0);
+                   for (int64_t t = 0; t < p.taps; ++t)
+                     for (int64_t c = 0; c < plan.channels; ++c) {
+                       const A* from = partial + (group * rows + t * plan.channels + c) * columns + j0;
+                       A sum[kRows] = {};
+                       for (int64_t s = 0; s < p.splits; ++s, from += p.partial())
+                         for (int64_t j = 0; j < n; ++j) sum[j] += from[j];
+                       for (int64_t j = 0; j < n; ++j)
+                         found[static_cast<size_t>(j * rows + c * p.taps + t)] = sum[j];
                      }
-                   p.call.conv.narrow(p.call.type, row.data(), rows, w + i * rows * p.call.size);
+                   for (int64_t j = 0; j < n; ++j)
+                     p.call.conv.narrow(p.call.type, found.data() + j * rows, rows,
+                                        w + (group * columns + j0 + j) * rows * p.call.size);
                  }
                });
 }

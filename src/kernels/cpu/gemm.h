@@ -4,17 +4,18 @@
 // convolutions and attention call. It does not check aliasing: C must not overlap A, B, bias or residual.
 //
 // Order of accumulation. K is cut into blocks of gemm_k_block() products. Inside a block an element's products are
-// added one after the other, from k low to high (with fma where the level has it); blocks are added in order. Two
-// exceptions, both fixed by shape and strides: dot products (M or N below 9, K 16 or more and contiguous on both sides)
-// keep one partial sum per vector lane over all of K, and bf16 on v4bf16 adds K in pairs, as the CPU's
-// instruction does (it flushes subnormals). f16 and bf16 accumulate in f32. The number of threads never changes a bit.
+// added one after the other, from k low to high (with fma where the level has it); blocks are added in order. Three
+// exceptions, fixed by shape and strides: dot products (M or N up to 8, or 16 where K is long; K contiguous on both
+// sides) keep one partial sum per vector lane over all of K; up to 4 rows (or columns) of C times a matrix stored along
+// them are one block; and bf16 on v4bf16 adds K in pairs, as the CPU's instruction does (it flushes subnormals). f16 and
+// bf16 accumulate in f32, int8 exactly in i32 (it wraps). The number of threads never changes a bit.
 #include <cstdint>
 
 #include "base/cpu_isa.h"
 
 namespace vesta::cpu {
 
-enum class GemmType : uint8_t { F32, F64, F16, Bf16, I32, I64, C64, C128 };
+enum class GemmType : uint8_t { F32, F64, F16, Bf16, I32, I64, C64, C128, I8 };
 
 // A factor for any GemmType. Integers take `integer` (exact for all of int64), others real (and imag when complex).
 struct GemmScalar {
@@ -44,7 +45,7 @@ struct GemmEpilogue {
 
 struct GemmArgs {
   GemmType type = GemmType::F32;  // of A and B
-  GemmType out = GemmType::F32;   // of C: same as type, or F32 when type is F16 or Bf16
+  GemmType out = GemmType::F32;   // of C: same as type, or F32 when type is F16 or Bf16; I32 when it is I8
   int64_t m = 0, n = 0, k = 0;
   const void* a = nullptr;  // element (i, p) at a + i * a_row + p * a_col; a transpose only swaps the strides
   int64_t a_row = 0, a_col = 1;

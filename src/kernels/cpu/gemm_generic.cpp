@@ -53,6 +53,12 @@ struct Traits<double> : FloatTraits<double> {
   static double store(double v) { return v; }
 };
 
+// int8 is multiplied in int32.
+template <>
+struct Traits<int8_t> : Traits<int32_t> {
+  static Wide load(int8_t v, bool) { return static_cast<Wide>(static_cast<int32_t>(v)); }
+};
+
 struct Half {
   uint16_t bits;
 };
@@ -161,6 +167,8 @@ void gemm_generic(const GemmArgs& g) {
       return run<int32_t>(g);
     case GemmType::I64:
       return run<int64_t>(g);
+    case GemmType::I8:
+      return run<int8_t, int32_t>(g);
     case GemmType::C64:
       return run<Complex<float>>(g);
     case GemmType::C128:

@@ -11,11 +11,15 @@
 
 namespace vesta::cpu {
 
+// After this many k steps a strip's prefetches move on by next_skip.
+constexpr int64_t kGemmPrefetchSteps = 32;
+
 // One strip of C: `m` rows (at most GemmKernels::rows) by `n` columns, k units deep:
 // c = alpha * sum + beta * c; beta 0 does not read c.
 struct GemmStrip {
   const void* a;
-  int64_t a_row;  // strip_rows: distance between rows. strip_columns: unused (packed as [k][pitch])
+  int64_t
+      a_row;  // distance between rows (strip_rows) or between k steps (strip_columns; 0: GemmKernels::pitch)
   const void* b;
   int64_t b_panel;  // distance between panels of `columns` columns
   int64_t b_row;    // distance between B's rows inside a panel
@@ -23,7 +27,13 @@ struct GemmStrip {
   int64_t ldc;
   int64_t m, n, k;
   double alpha, beta;
+  // What is read after this strip, fetched meanwhile: two lines a k step from next on, next_row bytes further each
+  // step, next_skip more after every kGemmPrefetchSteps, next_panel from one of the strip's panels to the next.
+  const void* next = nullptr;
+  int64_t next_row = 0, next_skip = 0, next_panel = 0;
 };
+
+constexpr int64_t kGemmVectorRows = 4;
 
 struct GemmKernels {
   int64_t rows;   // register tile
@@ -32,6 +42,8 @@ struct GemmKernels {
   int64_t depth;  // K block, elements
   int64_t group;
   int64_t unit_bytes;
+  int64_t
+      extra_units;   // of a packed K block, beyond depth / group: int8 keeps what is added to its sums there
   bool direct_tail;  // strips may read an unpacked B whose n is no multiple of the vector (masked loads)
   void (*strip_rows)(const GemmStrip&);
   void (*strip_columns)(const GemmStrip&);
@@ -43,13 +55,17 @@ struct GemmKernels {
   // Sums of products along a contiguous K: out[i * out_x + j * out_y] = x row i . y row j, nx few, ny many.
   void (*dots)(GemmType type, const void* x, int64_t x_row, int64_t nx, const void* y, int64_t y_row,
                int64_t ny, int64_t k, void* out, int64_t out_x, int64_t out_y);
+  // Few rows times a row-major B, read along its rows: t[i, j] += sum over p of a[i, p] * b[p, j] for m <= kGemmVectorRows.
+  // t has the accumulation type and room for whole vectors in each row.
+  void (*vector_rows)(GemmType type, const void* a, int64_t a_row, int64_t a_col, int64_t m, const void* b,
+                      int64_t b_row, int64_t k, int64_t n, void* t, int64_t t_row);
   // A contiguous row of the accumulation type: t += x, t = scale * x, and x = t, x being of the stored type.
   void (*add_row)(GemmType type, void* t, const void* x, int64_t n);
   void (*load_row)(GemmType type, void* t, const void* x, double scale, int64_t n);
   void (*store_row)(GemmType type, const void* t, void* x, int64_t n);
 };
 
-// The table for products of `type` at a level (F32, F64, F16 and Bf16).
+// The table for products of `type` at a level (F32, F64, F16 and Bf16; I8 at V4Bf16).
 const GemmKernels& gemm_kernels(GemmType type, CpuIsa level);
 
 // The packed driver; same contract as gemm() after its checks, k > 0.

@@ -1,82 +1,28 @@
-// The packed GEMM driver. For each slice of columns whose B fits a few MB: (1) the pool copies that part of B into
-// panels, K block by K block; (2) the pool computes tiles of C. A tile is a few strips (of up to `rows` rows) by many
-// columns. It walks K blocks; copies its strips of A unless they can be read in place; then walks groups of columns
-// whose panels fit L2, and in them strip after strip. The epilogue runs on a finished strip, rows as long as the group.
+// The packed GEMM driver. C is cut into tiles: slices of columns whose B fits a few MB, and in them a few strips (of up to
+// `rows` rows) a tile. A tile walks K blocks; copies its strips of A unless they can be read in place; then walks groups
+// of columns whose panels fit L2, and in them strip after strip. The epilogue runs on a finished strip, rows as long as
+// the group.
 //
-// Packed A stays private to the core that uses it: sharing it between cores was slower (128x128x768 with A transposed:
-// 197 against 140 us), because every line then moves between their caches twice.
+// Packed copies stay private to the thread that uses them: a line written by one core and read by another costs more
+// than copying it twice (768x128x128 on 2 cores: 163 against 115 us). A thread packs a slice of B while it runs its
+// first tile there, panel by panel, and keeps it for the tiles that follow; the strips fetch what is packed next.
+//
+// Each thread starts with its own part of the tiles, the same one in every product of that shape, so that rows stay in
+// the cache of the core that wrote them; done with these, it helps the others.
 //
 // Small products skip packing and the pool. Batches of many items run one item per task, each packing for itself.
 // An element's sum depends on K's blocks alone, so neither tiles nor threads change a bit.
 #include <algorithm>
+#include <atomic>
 
 #include "base/thread_pool.h"
-#include "kernels/cpu/gemm_kernels.h"
+#include "kernels/cpu/gemm_product.h"
 #include "kernels/cpu/gemm_scratch.h"
 
 namespace vesta::cpu {
-namespace {
 
-constexpr int64_t kSliceBytes = 8 << 20;  // packed B, kept in L3
-constexpr int64_t kGroupBytes =
-    1024;  // columns of a group, in bytes of accumulators: x depth, B's share of L2
-constexpr int64_t kTileProducts = 3 << 19;  // about 14 us of one core: enough to hide a task's cost
-constexpr int64_t kTileStrips = 8;  // bounds A's share of L2; B then comes from L3 at under a byte a cycle
-constexpr int64_t kTilesPerThread = 16;       // wanted for balance, where the work allows
-constexpr int64_t kPackedTilesPerThread = 4;  // where each tile copies its part of A
-constexpr int64_t kSmallProducts = 1 << 18;   // 64^3: below, one core and no packing
-constexpr int64_t kFew = 8;               // rows or columns of C up to which dot products win over packing
-constexpr int64_t kDotBytes = 128 << 10;  // of the larger matrix per task: some 5 us
-constexpr int64_t kPackRows =
-    8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t type_bytes(GemmType t) { return t == GemmType::F64 ? 8 : t == GemmType::F32 ? 4 : 2; }
-
-// Part `index` of [0, total) cut into `parts` even pieces.
-int64_t cut(int64_t total, int64_t parts, int64_t index) { return total * index / parts; }
-
-// One item of a batch: pointers resolved, everything the tiles share.
-struct Product {
-  const GemmKernels& kernels;
-  const GemmArgs& g;
-  const char* a;
-  const char* b;
-  char* c;
-  const char* residual;
-  int64_t first_row;  // of the epilogue's numbering
-  int64_t in_bytes, out_bytes, acc_bytes;
-  bool c_is_acc;  // the kernels may write C itself
-  bool a_direct;  // A is read in place
-
-  Product(const GemmKernels& kernels_, const GemmArgs& g_, int64_t item) : kernels(kernels_), g(g_) {
-    in_bytes = type_bytes(g.type);
-    out_bytes = type_bytes(g.out);
-    acc_bytes = g.type == GemmType::F64 ? 8 : 4;
-    a = static_cast<const char*>(g.a) + item * g.a_batch * in_bytes;
-    b = static_cast<const char*>(g.b) + item * g.b_batch * in_bytes;
-    c = static_cast<char*>(g.c) + item * g.c_batch * out_bytes;
-    const GemmEpilogue* e = g.epilogue;
-    residual = e && e->residual ? static_cast<const char*>(e->residual) + item * e->residual_batch * out_bytes
-                                : nullptr;
-    first_row = item * g.m;
-    c_is_acc = out_bytes == acc_bytes;
-    // Rows a multiple of 4 KiB apart share one L1 set: 14 of them evict each other (measured: 93 instead of 117
-    // GFLOP/s on Zen 4; 2 KiB apart costs nothing).
-    const bool collide = g.m > 8 && (g.a_row * in_bytes) % 4096 == 0;
-    a_direct = in_bytes * kernels.group == kernels.unit_bytes && g.a_col == 1 && !collide &&
-               g.k % kernels.group == 0 && g.a_row % kernels.group == 0;
-  }
-
-  int64_t blocks() const { return ceil_div(g.k, kernels.depth); }
-  int64_t depth_of(int64_t block) const { return std::min(kernels.depth, g.k - block * kernels.depth); }
-  int64_t units(int64_t depth) const { return ceil_div(depth, kernels.group); }
-};
-
-// Bias, apply and residual on rows that hold accumulators, then the store into C unless they are in C already.
-void finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, int64_t j, int64_t n,
-            bool in_c) {
+void gemm_finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, int64_t j, int64_t n,
+                 bool in_c) {
   const GemmEpilogue* e = p.g.epilogue;
   if (!e && in_c) return;
   for (int64_t r = 0; r < rows; ++r, t += t_row * p.acc_bytes) {
@@ -90,12 +36,24 @@ void finish(const Product& p, char* t, int64_t t_row, int64_t i, int64_t rows, i
   }
 }
 
-// B as the tiles see it: packed panels of a slice of columns, or the matrix itself.
-struct PanelsOfB {
-  const char* data;
-  bool packed;
-  int64_t first_column, columns;  // of the slice, columns padded to whole panels
-};
+namespace {
+
+constexpr int64_t kSliceBytes = 4 << 20;  // packed B of a slice, a thread's share of L3
+constexpr int64_t kGroupBytes =
+    1024;  // columns of a group, in bytes of accumulators: x depth, B's share of L2
+constexpr int64_t kTileProducts = 3 << 19;  // about 14 us of one core: enough to hide a task's cost
+constexpr int64_t kTileStrips = 10;     // bounds A's share of L2; B then comes from L3 at half a byte a cycle
+constexpr int64_t kTilesPerThread = 8;  // at most, for balance; a tile more costs little
+constexpr int64_t kSmallProducts = 1 << 18;  // 64^3: below, one core and no packing
+constexpr int64_t kPackRows =
+    8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
+constexpr int64_t kDirectColumns =
+    256;                            // of C, up to which a transposed A is best read in place, however it lies
+constexpr int64_t kAheadRows = 32;  // rows of an unpacked B fetched ahead: some 500 cycles at 8 rows of C
+constexpr int64_t kQueues = 64;     // threads that keep their own part of the tiles; more share one
+
+// Part `index` of [0, total) cut into `parts` even pieces.
+int64_t cut(int64_t total, int64_t parts, int64_t index) { return total * index / parts; }
 
 // Packed strips of A: [k][pitch] where A's rows are strided (by_columns), else rows of padded_row() units. The padding
 // makes rows an odd number of lines apart, so that they spread over L1's sets.
@@ -134,8 +92,9 @@ void pack_strips(const Product& p, int64_t from, int64_t to, int64_t p0, int64_t
     }
   };
   prefetch(0);
+  prefetch(kPackRows);
   for (int64_t q = 0; q < depth; q += kPackRows) {
-    prefetch(q + kPackRows);
+    prefetch(q + 2 * kPackRows);
     for (int64_t strip = from; strip < to; ++strip) {
       const int64_t i = strip_start(p, strip);
       kernels.pack_a(
@@ -146,60 +105,172 @@ void pack_strips(const Product& p, int64_t from, int64_t to, int64_t p0, int64_t
   }
 }
 
-// Strips [from, to) x columns [j0, j1), all of K.
-void tile(const Product& p, const PanelsOfB& b, int64_t from, int64_t to, int64_t j0, int64_t j1) {
-  const GemmKernels& kernels = p.kernels;
-  const GemmArgs& g = p.g;
-  const int64_t blocks = p.blocks(), unit = kernels.unit_bytes;
-  const int64_t i0 = strip_start(p, from), rows = strip_start(p, to) - i0;
-  const int64_t panel = kernels.columns;
-  const int64_t group = std::max(panel, kGroupBytes / p.acc_bytes / panel * panel);
+// With few strips a slice would be used hardly more often than it is packed: each panel is finished before the next one
+// is packed in its place, and stays in L1 or L2 all the time.
+constexpr int64_t kFewStrips = 4;
+bool panel_by_panel(const Product& p) { return strips_of(p) <= kFewStrips; }
+
+// How C is cut. Tile t is strips cut(strips, row_tiles, t % row_tiles) of slice t / row_tiles.
+struct Plan {
+  int64_t slices = 1, row_tiles = 1, threads = 1;
+  bool a_direct = false, b_direct = false;  // read where it is
+};
+
+// One thread's walk over tiles.
+class Walker {
+ public:
+  Walker(const Product& p, const Plan& plan) : p_(p), plan_(plan) {}
+  void tile(int64_t index);
+
+ private:
+  void select(int64_t slice);
+  void prefetch_panel(GemmStrip& s, int64_t p0, int64_t depth, int64_t j) const;
+  void first_strip(GemmStrip s, int64_t p0, int64_t depth, int64_t j, int64_t n, char* out,
+                   void (*run)(const GemmStrip&));
+
+  const Product& p_;
+  const Plan& plan_;
+  int64_t slice_ = -1;
+  int64_t j0_ = 0, j1_ = 0, panels_ = 0;
+  char* packed_ = nullptr;
+  bool have_ = false;  // the slice's panels are packed
+};
+
+void Walker::select(int64_t slice) {
+  if (slice == slice_) return;
+  const int64_t panel = p_.kernels.columns, panels = ceil_div(p_.g.n, panel);
+  slice_ = slice;
+  j0_ = cut(panels, plan_.slices, slice) * panel;
+  j1_ = std::min(p_.g.n, cut(panels, plan_.slices, slice + 1) * panel);
+  panels_ = ceil_div(j1_ - j0_, panel);
+  have_ = false;
+  if (plan_.b_direct) return;
+  // A single strip uses each panel once, so all take turns in one place.
+  const int64_t units =
+      strips_of(p_) == 1
+          ? p_.units(p_.depth_of(0))
+          : panels_ * (p_.units_before(p_.blocks() - 1) + p_.units(p_.depth_of(p_.blocks() - 1)));
+  packed_ = static_cast<char*>(
+      gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(units * panel * p_.kernels.unit_bytes)));
+}
+
+// Fetches panel j of B (a K block of it) during the strip.
+void Walker::prefetch_panel(GemmStrip& s, int64_t p0, int64_t depth, int64_t j) const {
+  const GemmArgs& g = p_.g;
+  if (j >= j1_) return;
+  const char* from = p_.b + (p0 * g.b_row + j * g.b_col) * p_.in_bytes;
+  if (g.b_col == 1) {
+    // A k step reads `group` rows; of narrow elements a row is one line.
+    s.next = from;
+    s.next_row = g.b_row * p_.in_bytes * p_.kernels.group;
+  } else if (g.b_row == 1) {
+    // Two lines of one column after the other, then the next columns' same lines.
+    s.next = from;
+    s.next_row = g.b_col * p_.in_bytes;
+    s.next_skip = 128 - kGemmPrefetchSteps * s.next_row;
+    if (p_.kernels.columns != kGemmPrefetchSteps || depth * p_.in_bytes < 128) s.next = nullptr;
+  }
+}
+
+// The first strip to use a group of panels: packs each right before its first use.
+void Walker::first_strip(GemmStrip s, int64_t p0, int64_t depth, int64_t j, int64_t n, char* out,
+                         void (*run)(const GemmStrip&)) {
+  const GemmKernels& kernels = p_.kernels;
+  const GemmArgs& g = p_.g;
+  const int64_t panel = kernels.columns, unit = kernels.unit_bytes;
+  const bool one_place = s.b_panel == 0;
+  char* c = static_cast<char*>(s.c);
+  for (int64_t x = 0; x < n; x += panel) {
+    char* to = out + (one_place ? 0 : x * s.k * unit);
+    s.n = std::min(panel, n - x);
+    kernels.pack_b(g.type, p_.b + (p0 * g.b_row + (j + x) * g.b_col) * p_.in_bytes, g.b_row, g.b_col, depth,
+                   s.n, to);
+    s.b = to;
+    s.c = c + x * p_.acc_bytes;
+    s.next = nullptr;
+    s.next_skip = 0;
+    prefetch_panel(s, p0, depth, j + x + panel);
+    run(s);
+  }
+}
+
+void Walker::tile(int64_t index) {
+  const GemmKernels& kernels = p_.kernels;
+  const GemmArgs& g = p_.g;
+  select(index / plan_.row_tiles);
+  const int64_t strips = strips_of(p_), row_tile = index % plan_.row_tiles;
+  const int64_t from = cut(strips, plan_.row_tiles, row_tile),
+                to = cut(strips, plan_.row_tiles, row_tile + 1);
+  const int64_t blocks = p_.blocks(), unit = kernels.unit_bytes, panel = kernels.columns;
+  const int64_t i0 = strip_start(p_, from), rows = strip_start(p_, to) - i0;
+  const int64_t group =
+      panel_by_panel(p_) ? panel : std::max(panel, kGroupBytes / p_.acc_bytes / panel * panel);
   // Scratch: A's strips, and accumulators where C cannot hold them (a strip x group, or the tile if K has blocks).
   const int64_t a_bytes =
-      p.a_direct ? 0 : ceil_div((to - from) * strip_units(p, p.units(p.depth_of(0))) * unit, 64) * 64;
-  const int64_t t_columns = blocks > 1 ? j1 - j0 : std::min(group, j1 - j0);
+      plan_.a_direct ? 0 : ceil_div((to - from) * strip_units(p_, p_.units(p_.depth_of(0))) * unit, 64) * 64;
+  const int64_t t_columns = blocks > 1 ? j1_ - j0_ : std::min(group, j1_ - j0_);
   const int64_t t_row = ceil_div(t_columns, 16) * 16 + 16;
-  const int64_t t_bytes = p.c_is_acc ? 0 : (blocks > 1 ? rows : kernels.rows) * t_row * p.acc_bytes;
+  const int64_t t_bytes = p_.c_is_acc ? 0 : (blocks > 1 ? rows : kernels.rows) * t_row * p_.acc_bytes;
   char* scratch =
       a_bytes + t_bytes > 0
           ? static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(a_bytes + t_bytes)))
           : nullptr;
   char* t = scratch + a_bytes;
-  const auto run = !p.a_direct && by_columns(p) ? kernels.strip_columns : kernels.strip_rows;
+  const bool columns = by_columns(p_);
+  const auto run = columns ? kernels.strip_columns : kernels.strip_rows;
+  const bool one_place = !plan_.b_direct && panel_by_panel(p_);
   for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t p0 = block * kernels.depth, units = p.units(p.depth_of(block));
-    if (!p.a_direct) pack_strips(p, from, to, p0, p.depth_of(block), scratch);
+    const int64_t p0 = block * kernels.depth, depth = p_.depth_of(block), units = p_.units(depth);
+    if (!plan_.a_direct) pack_strips(p_, from, to, p0, depth, scratch);
     GemmStrip s;
     s.k = units;
     s.alpha = g.alpha.real;
-    s.a_row = p.a_direct ? g.a_row / kernels.group : padded_row(p, units);
-    s.b_panel = b.packed ? panel * units : panel;
-    s.b_row = b.packed ? panel : g.b_row;
-    for (int64_t j = j0; j < j1; j += group) {
-      s.n = std::min(group, j1 - j);
-      s.b = b.data +
-            (b.packed ? p0 / kernels.group * b.columns + (j - b.first_column) * units : p0 * g.b_row + j) *
-                unit;
+    s.a_row = plan_.a_direct ? (columns ? g.a_col : g.a_row / kernels.group)
+              : columns      ? kernels.pitch
+                             : padded_row(p_, units);
+    s.b_panel = plan_.b_direct ? panel : one_place ? 0 : panel * units;
+    s.b_row = plan_.b_direct ? g.b_row : panel;
+    for (int64_t j = j0_; j < j1_; j += group) {
+      s.n = std::min(group, j1_ - j);
+      char* packed = nullptr;
+      if (plan_.b_direct) {
+        const char* b = p_.b + (p0 * g.b_row + j) * p_.in_bytes;
+        s.b = b;
+        s.next = b + kAheadRows * g.b_row * p_.in_bytes;
+        s.next_row = g.b_row * p_.in_bytes;
+        s.next_panel = panel * p_.in_bytes;
+        if (panel_by_panel(p_) && strips > 1) s.next = b + panel * p_.in_bytes;
+      } else {
+        packed =
+            packed_ + (one_place ? 0 : p_.units_before(block) * panels_ * panel + (j - j0_) * units) * unit;
+        s.b = packed;
+      }
       for (int64_t strip = from; strip < to; ++strip) {
-        const int64_t i = strip_start(p, strip);
-        s.m = strip_start(p, strip + 1) - i;
-        s.a = p.a_direct ? p.a + (i * g.a_row + p0) * p.in_bytes
-                         : scratch + (strip - from) * strip_units(p, units) * unit;
-        char* c = p.c + (i * g.ldc + j) * p.out_bytes;
-        char* out = p.c_is_acc ? c : t + (blocks > 1 ? (i - i0) * t_row + j - j0 : 0) * p.acc_bytes;
+        const int64_t i = strip_start(p_, strip);
+        s.m = strip_start(p_, strip + 1) - i;
+        s.a = plan_.a_direct ? p_.a + (i * g.a_row + p0 * g.a_col) * p_.in_bytes
+                             : scratch + (strip - from) * strip_units(p_, units) * unit;
+        char* c = p_.c + (i * g.ldc + j) * p_.out_bytes;
+        char* out = p_.c_is_acc ? c : t + (blocks > 1 ? (i - i0) * t_row + j - j0_ : 0) * p_.acc_bytes;
         s.c = out;
-        s.ldc = p.c_is_acc ? g.ldc : t_row;
+        s.ldc = p_.c_is_acc ? g.ldc : t_row;
         s.beta = block > 0 ? 1.0 : g.beta.real;
-        if (!p.c_is_acc && block == 0 && s.beta != 0) {
+        if (!p_.c_is_acc && block == 0 && s.beta != 0) {
           for (int64_t r = 0; r < s.m; ++r)
-            kernels.load_row(g.out, out + r * t_row * p.acc_bytes, c + r * g.ldc * p.out_bytes, s.beta, s.n);
+            kernels.load_row(g.out, out + r * t_row * p_.acc_bytes, c + r * g.ldc * p_.out_bytes, s.beta,
+                             s.n);
           s.beta = 1.0;
         }
-        run(s);
-        if (block == blocks - 1) finish(p, out, s.ldc, i, s.m, j, s.n, p.c_is_acc);
+        if (packed && !have_ && strip == from) {
+          first_strip(s, p0, depth, j, s.n, packed, run);
+        } else {
+          run(s);
+        }
+        if (block == blocks - 1) gemm_finish(p_, out, s.ldc, i, s.m, j, s.n, p_.c_is_acc);
       }
     }
   }
+  have_ = !one_place;
 }
 
 // Runs body(index) for every index on the pool, or here.
@@ -214,121 +285,115 @@ void for_each(bool parallel, int64_t count, int64_t grain, const Body& body) {
   });
 }
 
-void tiles(const Product& p, const PanelsOfB& b, int64_t j0, int64_t j1, bool parallel) {
-  const int64_t strips = strips_of(p), panel = p.kernels.columns, panels = ceil_div(j1 - j0, panel);
-  if (!parallel) {
-    for (int64_t strip = 0; strip < strips; strip += kTileStrips)
-      tile(p, b, strip, std::min(strips, strip + kTileStrips), j0, j1);
+void run_tiles(const Product& p, const Plan& plan) {
+  const int64_t count = plan.slices * plan.row_tiles;
+  const int64_t bodies = std::min(plan.threads, count), queues = std::min(bodies, kQueues);
+  if (bodies <= 1) {
+    Walker walker(p, plan);
+    for (int64_t tile = 0; tile < count; ++tile) walker.tile(tile);
     return;
   }
-  const double strip_products =
-      static_cast<double>(p.kernels.rows) * static_cast<double>(p.g.k) * static_cast<double>(j1 - j0);
-  // Four strips a tile where there are enough of them: B's panels are read from L3 less often, and the lines of a
-  // transposed A are read whole.
-  const int64_t low = std::clamp<int64_t>(strips / 8, 1, 4);
-  const int64_t height =
-      std::clamp<int64_t>(static_cast<int64_t>(kTileProducts / strip_products), low, kTileStrips);
-  const int64_t row_tiles = ceil_div(strips, height);
-  // Columns are cut only where rows alone give too few tiles: each cut copies A once more.
-  const int64_t wanted =
-      ceil_div((p.a_direct ? kTilesPerThread : kPackedTilesPerThread) * num_threads(), row_tiles);
-  const int64_t worth = std::max<int64_t>(
-      1, static_cast<int64_t>(strip_products * static_cast<double>(height) / kTileProducts));
-  const int64_t column_tiles = std::min({wanted, worth, panels});
-  for_each(true, row_tiles * column_tiles, 1, [&](int64_t index) {
-    const int64_t row = index / column_tiles, column = index % column_tiles;
-    tile(p, b, cut(strips, row_tiles, row), cut(strips, row_tiles, row + 1),
-         j0 + cut(panels, column_tiles, column) * panel,
-         std::min(j1, j0 + cut(panels, column_tiles, column + 1) * panel));
-  });
-}
-
-// Copies columns [j0, j1) of B: one task per K block and group of panels of about 64 KB.
-void pack_b(const Product& p, int64_t j0, int64_t j1, char* out, bool parallel) {
-  const GemmKernels& kernels = p.kernels;
-  const GemmArgs& g = p.g;
-  const int64_t panel = kernels.columns, unit = kernels.unit_bytes;
-  const int64_t panels = ceil_div(j1 - j0, panel);
-  const int64_t group = std::clamp<int64_t>(65536 / (p.units(p.depth_of(0)) * panel * unit), 1, 8);
-  const int64_t groups = ceil_div(panels, group);
-  for_each(parallel, p.blocks() * groups, 1, [&](int64_t index) {
-    const int64_t block = index / groups, first = index % groups * group;
-    const int64_t p0 = block * kernels.depth, depth = p.depth_of(block), units = p.units(depth);
-    const int64_t step = g.b_col == 1 ? kPackRows : depth;
-    for (int64_t q = 0; q < depth; q += step)
-      for (int64_t i = first; i < std::min(first + group, panels); ++i) {
-        const int64_t j = j0 + i * panel;
-        kernels.pack_b(
-            g.type, p.b + ((p0 + q) * g.b_row + j * g.b_col) * p.in_bytes, g.b_row, g.b_col,
-            std::min(step, depth - q), std::min(panel, j1 - j),
-            out +
-                (p0 / kernels.group * panels * panel + i * panel * units + q / kernels.group * panel) * unit);
-      }
-  });
-}
-
-// Few rows (or columns) of C, K contiguous in A and B: dot products, bound by reading the larger matrix once.
-bool dots_fit(const GemmArgs& g) {
-  return g.a_col == 1 && g.b_row == 1 && std::min(g.m, g.n) <= kFew && g.k >= 16 && std::max(g.m, g.n) >= 4;
-}
-
-void dot_products(const Product& p, bool parallel) {
-  const GemmKernels& kernels = p.kernels;
-  const GemmArgs& g = p.g;
-  const GemmType acc = g.type == GemmType::F64 ? GemmType::F64 : GemmType::F32;
-  const bool wide = g.m <= g.n;  // B is the larger one
-  const int64_t many = wide ? g.n : g.m;
-  const int64_t chunk = std::clamp<int64_t>((kDotBytes / (g.k * p.in_bytes) + 3) / 4 * 4, 4, 4096);
-  for_each(parallel && g.m * g.n * g.k > kSmallProducts, ceil_div(many, chunk), 1, [&](int64_t index) {
-    const int64_t from = index * chunk, count = std::min(chunk, many - from);
-    // Sums as rows of C, and one row more for beta * C. A contiguous column of C is one row without an epilogue.
-    const bool column = !wide && g.n == 1 && g.ldc == 1 && !g.epilogue;
-    const int64_t rows = wide ? g.m : column ? 1 : count;
-    const int64_t n = wide || column ? count : g.n;
-    char* t =
-        static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>((rows + 1) * n * p.acc_bytes)));
-    char* old = t + rows * n * p.acc_bytes;
-    if (wide) {
-      kernels.dots(g.type, p.a, g.a_row, g.m, p.b + from * g.b_col * p.in_bytes, g.b_col, count, g.k, t, n,
-                   1);
-    } else {
-      kernels.dots(g.type, p.b, g.b_col, g.n, p.a + from * g.a_row * p.in_bytes, g.a_row, count, g.k, t, 1,
-                   g.n);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t i = wide ? r : from + r, j = wide ? from : 0;
-      char* row = t + r * n * p.acc_bytes;
-      if (g.alpha.real != 1) kernels.load_row(acc, row, row, g.alpha.real, n);
-      if (g.beta.real != 0) {
-        kernels.load_row(g.out, old, p.c + (i * g.ldc + j) * p.out_bytes, g.beta.real, n);
-        kernels.add_row(acc, row, old, n);
-      }
-      finish(p, row, n, i, 1, j, n, false);
+  struct alignas(64) Queue {
+    std::atomic<int64_t> next;
+  };
+  Queue queue[kQueues];
+  for (int64_t q = 0; q < queues; ++q) queue[q].next.store(cut(count, queues, q), std::memory_order_relaxed);
+  parallel_for(0, bodies, 1, [&](int64_t, int64_t) {
+    Walker walker(p, plan);
+    for (int64_t turn = 0; turn < queues; ++turn) {
+      const int64_t q = (thread_index() + turn) % queues, end = cut(count, queues, q + 1);
+      for (int64_t tile; (tile = queue[q].next.fetch_add(1, std::memory_order_relaxed)) < end;)
+        walker.tile(tile);
     }
   });
+}
+
+// The cheapest cut, by an estimate in multiply-adds of a register tile per k step: a strip x panel takes `work`, copying
+// a strip of A and a panel of B what was measured on Zen 4 (most of it waiting for lines).
+Plan cut_tiles(const Product& p, bool parallel) {
+  const GemmKernels& kernels = p.kernels;
+  const GemmArgs& g = p.g;
+  Plan plan;
+  const int64_t panel = kernels.columns, panels = ceil_div(g.n, panel), strips = strips_of(p);
+  const int64_t panel_bytes = p.units(g.k) * panel * kernels.unit_bytes;
+  // Panel by panel, nothing need fit.
+  const int64_t fewest =
+      panel_by_panel(p) ? 1 : ceil_div(panels, std::clamp<int64_t>(kSliceBytes / panel_bytes, 1, panels));
+  const int64_t shortest = ceil_div(strips, kTileStrips);
+  plan.slices = fewest;
+  plan.row_tiles = shortest;
+  const double products = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  if (!parallel || products < 2.0 * kTileProducts) return plan;
+  const int64_t threads = num_threads();
+  if (threads == 1) return plan;
+  plan.threads = threads;
+  const int64_t most = static_cast<int64_t>(
+      std::min(products / kTileProducts, static_cast<double>(kTilesPerThread * threads)));
+  const double work = static_cast<double>(kernels.rows * 2), copy_a = p.a_direct || p.a_columns ? 0
+                                                                      : by_columns(p)           ? 4
+                                                                                                : 3;
+  const double copy_b = g.b_col == 1 ? 8 : 14;
+  double best = 0;
+  const auto consider = [&](int64_t slices, int64_t row_tiles) {
+    const double wide = static_cast<double>(ceil_div(panels, slices));
+    const double high = static_cast<double>(ceil_div(strips, row_tiles));
+    const int64_t count = slices * row_tiles;
+    const double rounds = static_cast<double>(ceil_div(count, threads));
+    // Slices that one thread packs.
+    const double own = static_cast<double>(ceil_div(slices, threads));
+    const double tile = high * (wide * work + copy_a);
+    // A third of a tile: what a thread that was held up makes the others wait.
+    const double cost = rounds * tile + own * wide * copy_b + tile / 3;
+    if (best == 0 || cost < best) best = cost, plan.slices = slices, plan.row_tiles = row_tiles;
+  };
+  for (int64_t slices = fewest; slices <= std::min(panels, std::max(fewest, most)); ++slices) {
+    const int64_t limit = std::max(shortest, std::min(strips, ceil_div(most, slices)));
+    for (int64_t row_tiles = shortest; row_tiles <= limit; ++row_tiles) consider(slices, row_tiles);
+  }
+  return plan;
+}
+
+// Products so small that every instruction before the kernel counts: nothing is packed, one K block, C written in place.
+bool small_product(const Product& p) {
+  const GemmArgs& g = p.g;
+  if (g.m > kSmallProducts || g.n > kSmallProducts || g.m * g.n > kSmallProducts || g.k > p.kernels.depth ||
+      g.m * g.n * g.k > kSmallProducts || !p.c_is_acc || !p.b_plain())
+    return false;
+  const bool columns = p.a_columns;
+  if (!p.a_direct && !columns) return false;
+  GemmStrip s;
+  s.a_row = columns ? g.a_col : g.a_row;
+  s.b = p.b;
+  s.b_panel = p.kernels.columns;
+  s.b_row = g.b_row;
+  s.ldc = g.ldc;
+  s.n = g.n;
+  s.k = g.k;
+  s.alpha = g.alpha.real;
+  s.beta = g.beta.real;
+  const auto run = columns ? p.kernels.strip_columns : p.kernels.strip_rows;
+  const int64_t strips = strips_of(p);
+  for (int64_t strip = 0, i = 0; strip < strips; ++strip) {
+    const int64_t end = strip_start(p, strip + 1);
+    s.m = end - i;
+    s.a = p.a + i * g.a_row * p.in_bytes;
+    s.c = p.c + i * g.ldc * p.out_bytes;
+    run(s);
+    if (g.epilogue) gemm_finish(p, static_cast<char*>(s.c), g.ldc, i, s.m, 0, g.n, true);
+    i = end;
+  }
+  return true;
 }
 
 void product(const Product& p, bool parallel) {
-  const GemmKernels& kernels = p.kernels;
   const GemmArgs& g = p.g;
-  if (dots_fit(g)) return dot_products(p, parallel);
-  const bool small = g.m * g.n <= kSmallProducts && g.m * g.n * g.k <= kSmallProducts;
-  if (small) parallel = false;
-  const bool b_direct = kernels.group == 1 && p.in_bytes == kernels.unit_bytes && g.b_col == 1 &&
-                        (kernels.direct_tail || g.n % (kernels.columns / 2) == 0) &&
-                        (small || g.m <= kernels.rows);
-  if (b_direct) return tiles(p, {p.b, false, 0, g.n}, 0, g.n, parallel);
-  const int64_t panel = kernels.columns;
-  const int64_t k_bytes =
-      p.units(g.k) * kernels.unit_bytes;  // depth is a multiple of group: the blocks add up to this
-  const int64_t width = std::max(panel, kSliceBytes / k_bytes / panel * panel);
-  for (int64_t j0 = 0; j0 < g.n; j0 += width) {
-    const int64_t j1 = std::min(g.n, j0 + width), columns = ceil_div(j1 - j0, panel) * panel;
-    char* packed =
-        static_cast<char*>(gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(columns * k_bytes)));
-    pack_b(p, j0, j1, packed, parallel);
-    tiles(p, {packed, true, j0, columns}, j0, j1, parallel);
-  }
+  if (small_product(p) || gemm_thin(p, parallel)) return;
+  const bool small = g.m <= kSmallProducts && g.n <= kSmallProducts && g.m * g.n <= kSmallProducts &&
+                     g.m * g.n * g.k <= kSmallProducts;
+  Plan plan = cut_tiles(p, parallel && !small);
+  plan.a_direct = p.a_direct || (p.a_columns && (g.n <= kDirectColumns || !p.a_collides));
+  plan.b_direct = p.b_plain() && (small || strips_of(p) <= 2);
+  run_tiles(p, plan);
 }
 
 }  // namespace

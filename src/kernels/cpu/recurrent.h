@@ -55,21 +55,23 @@ struct RnnBackward {
 };
 void rnn_backward(const RnnLayer& layer, const RnnBackward& io);
 
-// Fused cells over `rows` rows. `h` and `c` are written twice: to the step's rows and to the running state.
+// Fused cells. Forward: `rows` rows of `units` hidden units out of `hidden`; rows of gates are gates * hidden apart (those
+// of saved 4 * hidden), of one gate after the other, and all pointers are to the first unit. Backward: one whole row.
 struct RnnCellTable {
-  // gates: pre-activations in, activations out.
-  void (*lstm)(Elem, int64_t rows, int64_t hidden, void* gates, void* c_state, void* c, void* h_state,
+  // gates: pre-activations in, activations out; c_state: old cell state in, new one out.
+  void (*lstm)(Elem, int64_t rows, int64_t hidden, int64_t units, void* gates, void* c_state, void* c,
                void* h);
   // dh, dc: cotangents of the new state; dc becomes that of the old one. gates are activations.
-  void (*lstm_backward)(Elem, int64_t rows, int64_t hidden, const void* gates, const void* c_before,
-                        const void* c, const void* dh, void* dc, void* dgates);
-  void (*gru)(Elem, int64_t rows, int64_t hidden, const void* input_gates, const void* hidden_gates,
-              void* saved, void* h_state, void* h);
+  void (*lstm_backward)(Elem, int64_t hidden, const void* gates, const void* c_before, const void* c,
+                        const void* dh, void* dc, void* dgates);
+  void (*gru)(Elem, int64_t rows, int64_t hidden, int64_t units, const void* input_gates,
+              const void* hidden_gates, void* saved, const void* h_state, void* h);
   // dh becomes what reaches the old state past the gates.
-  void (*gru_backward)(Elem, int64_t rows, int64_t hidden, const void* saved, const void* h_before, void* dh,
-                       void* dgates, void* dhidden_gates);
-  void (*plain)(Elem, bool relu, int64_t n, void* h_state, void* h);  // h: pre-activations in
-  void (*plain_backward)(Elem, bool relu, int64_t n, const void* h, const void* dh, void* dgates);
+  void (*gru_backward)(Elem, int64_t hidden, const void* saved, const void* h_before, void* dh, void* dgates,
+                       void* dhidden_gates);
+  void (*plain)(Elem, bool relu, int64_t rows, int64_t hidden, int64_t units,
+                void* h);  // h: pre-activations in
+  void (*plain_backward)(Elem, bool relu, int64_t hidden, const void* h, const void* dh, void* dgates);
 };
 const RnnCellTable& rnn_cell_table(CpuIsa level);
 

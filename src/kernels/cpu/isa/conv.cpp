@@ -3,6 +3,8 @@
 #include "kernels/cpu/conv_kernels.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/cpu/isa/float_types.h"
 #include "kernels/cpu/isa/simd.h"
@@ -101,6 +103,88 @@ void gather(bool wide, const void* source, const int64_t* offset, int64_t rows, 
   else
     gather_rows(static_cast<const float*>(source), offset, rows, copies, count, row,
                 static_cast<float*>(out));
+}
+
+// load_n and store_n, with AVX2's masked moves for floats: pieces of rows are short, and most of them end within a vector.
+#if VESTA_SIMD_BYTES == 32
+VESTA_INLINE __m256i first_lanes(int n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
+template <class S>
+VESTA_INLINE Vec<Acc<S>> load_part(const S* from, int n) {
+#if VESTA_SIMD_BYTES == 32
+  if constexpr (std::is_same_v<S, float>) {
+    Vec<float> v;
+    for (int i = 0; i < 2; ++i) v.p[i] = _mm256_maskload_ps(from + 8 * i, first_lanes(n - 8 * i));
+    return v;
+  }
+#endif
+  return load_n(from, n);
+}
+template <class A>
+VESTA_INLINE void store_part(A* to, Vec<A> v, int n) {
+#if VESTA_SIMD_BYTES == 32
+  if constexpr (std::is_same_v<A, float>) {
+    for (int i = 0; i < 2; ++i) _mm256_maskstore_ps(to + 8 * i, first_lanes(n - 8 * i), v.p[i]);
+    return;
+  }
+#endif
+  store_n(to, v, n);
+}
+// Lanes 0, 2, 4, ... of a followed by b.
+template <class A, int... I>
+VESTA_INLINE Vec<A> even_lanes(Vec<A> a, Vec<A> b, std::integer_sequence<int, I...>) {
+  Vec<A> r;
+  constexpr int kParts = Vec<A>::kParts;
+  for (int i = 0; i < kParts; ++i) {
+    const int low = 2 * i, high = 2 * i + 1;
+    r.p[i] = __builtin_shufflevector(low < kParts ? a.p[low] : b.p[low - kParts],
+                                     high < kParts ? a.p[high] : b.p[high - kParts], (2 * I)...);
+  }
+  return r;
+}
+// n elements `kStep` apart, then zeros; nothing behind the last one is read.
+template <int kStep, class S>
+VESTA_INLINE Vec<Acc<S>> load_apart(const S* from, int n) {
+  using A = Acc<S>;
+  constexpr int L = kLanes<A>;
+  if constexpr (kStep == 1) {
+    return n == L ? load(from) : load_part(from, n);
+  } else {
+    static_assert(kStep == 2);
+    const int span = 2 * n - 1;  // of the source
+    const Vec<A> low = span >= L ? load(from) : load_part(from, span);
+    const Vec<A> high = span > L ? load_part(from + L, span - L) : Vec<A>::zero();
+    return even_lanes(low, high, std::make_integer_sequence<int, L / Vec<A>::kParts>());
+  }
+}
+template <int kStep, class S>
+void gather_piece(const S* from, int64_t channel, int64_t channels, int n, int room, int64_t row,
+                  Acc<S>* to) {
+  using A = Acc<S>;
+  constexpr int L = kLanes<A>;
+  if (n == 0) {
+    for (int64_t c = 0; c < channels; ++c, to += row)
+      room >= L ? store(to, Vec<A>::zero()) : store_part(to, Vec<A>::zero(), room);
+  } else if (n == L) {
+    for (int64_t c = 0; c < channels; ++c, from += channel, to += row) store(to, load_apart<kStep>(from, L));
+  } else if (room >= L) {
+    for (int64_t c = 0; c < channels; ++c, from += channel, to += row) store(to, load_apart<kStep>(from, n));
+  } else {
+    for (int64_t c = 0; c < channels; ++c, from += channel, to += row)
+      store_part(to, load_apart<kStep>(from, n), room);
+  }
+}
+void gather_pieces(Elem type, const void* source, int64_t channel, int64_t channels, int64_t step,
+                   const ConvPiece* pieces, int64_t count, int64_t row, void* out) {
+  with_float_type(type, [&]<class S>(S) {
+    const auto* from = static_cast<const S*>(source);
+    auto* to = static_cast<Acc<S>*>(out);
+    const auto piece = step == 1 ? gather_piece<1, S> : gather_piece<2, S>;
+    for (int64_t i = 0; i < count; ++i)
+      piece(from + pieces[i].from, channel, channels, pieces[i].n, pieces[i].room, row, to + pieces[i].to);
+  });
 }
 
 void pack_columns(Elem type, const void* source_, const int64_t* offset, int64_t rows, int64_t m,
@@ -300,6 +384,7 @@ extern const ConvKernels kConvKernels;
 const ConvKernels kConvKernels = {
     .pad_plane = pad_plane,
     .gather = gather,
+    .gather_pieces = gather_pieces,
     .widen = widen,
     .pack_columns = pack_columns,
     .add_value = add_value,

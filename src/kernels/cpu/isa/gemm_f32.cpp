@@ -157,6 +157,18 @@ void dots_of(GemmType type, const void* x, int64_t x_row, int64_t nx, const void
   }
 }
 
+void vector_rows_of(GemmType type, const void* a, int64_t a_row, int64_t a_col, int64_t m, const void* b,
+                    int64_t b_row, int64_t k, int64_t n, void* t, int64_t t_row) {
+  switch (type) {
+    case GemmType::F16:
+      return vector_rows<F32, FromF16>(a, a_row, a_col, m, b, b_row, k, n, t, t_row);
+    case GemmType::Bf16:
+      return vector_rows<F32, FromBf16>(a, a_row, a_col, m, b, b_row, k, n, t, t_row);
+    default:
+      return vector_rows<F32, FromF32>(a, a_row, a_col, m, b, b_row, k, n, t, t_row);
+  }
+}
+
 }  // namespace
 
 extern const GemmKernels gemm_f32_kernels;
@@ -167,12 +179,14 @@ const GemmKernels gemm_f32_kernels = {
     .depth = F32::kDepth,
     .group = 1,
     .unit_bytes = 4,
+    .extra_units = 0,
     .direct_tail = F32::kDirectTail,
     .strip_rows = strip_rows<F32>,
     .strip_columns = strip_columns<F32>,
     .pack_b = pack_b,
     .pack_a = pack_a,
     .dots = dots_of,
+    .vector_rows = vector_rows_of,
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_row,

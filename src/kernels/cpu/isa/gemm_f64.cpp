@@ -110,6 +110,11 @@ void dots_of(GemmType, const void* x, int64_t x_row, int64_t nx, const void* y, 
   dots<F64, FromF64>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
 }
 
+void vector_rows_of(GemmType, const void* a, int64_t a_row, int64_t a_col, int64_t m, const void* b,
+                    int64_t b_row, int64_t k, int64_t n, void* t, int64_t t_row) {
+  vector_rows<F64, FromF64>(a, a_row, a_col, m, b, b_row, k, n, t, t_row);
+}
+
 }  // namespace
 
 extern const GemmKernels gemm_f64_kernels;
@@ -120,12 +125,14 @@ const GemmKernels gemm_f64_kernels = {
     .depth = F64::kDepth,
     .group = 1,
     .unit_bytes = 8,
+    .extra_units = 0,
     .direct_tail = F64::kDirectTail,
     .strip_rows = strip_rows<F64>,
     .strip_columns = strip_columns<F64>,
     .pack_b = pack_b,
     .pack_a = pack_a,
     .dots = dots_of,
+    .vector_rows = vector_rows_of,
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_row,

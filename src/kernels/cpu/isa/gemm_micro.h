@@ -11,6 +11,7 @@
 // zero, load, load_part, broadcast, multiply_add, set1, scale, scale_add, load_acc, load_acc_part, store, store_part.
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/cpu/gemm_half.h"
@@ -25,59 +26,98 @@ namespace {
 template <class Tr>
 constexpr int kPitch = (Tr::kRows + Tr::kLanes - 1) / Tr::kLanes* Tr::kLanes;
 
+// Whether a panel of B ends in a row of accumulators to add (GemmKernels::extra_units).
+template <class Tr>
+constexpr bool kHasOffsets = requires {
+  Tr::kOffsets;
+};
+
 // kTail: the last of the V vectors has `tail` (1..lanes) columns.
 template <class Tr, int M, int V, bool kColumns, bool kTail>
-void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, int64_t tail) {
+void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, int64_t tail,
+           const char* next) {
   using Unit = typename Tr::Unit;
   constexpr int L = Tr::kLanes;
+  // Plain 16-byte vectors move so little a step that prefetches would cost more than they bring.
+  constexpr bool kPrefetch = L * sizeof(typename Tr::Acc) >= 32;
   typename Tr::A acc[M][V];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) acc[i][v] = Tr::zero();
 
-      // C's lines arrive in L2 while the products run (C may be in DRAM, and its rows may collide in L1).
+  // C's lines arrive in L2 while the products run (C may be in DRAM, and its rows may collide in L1).
+  if (kPrefetch && s.k >= kGemmPrefetchSteps) {
 #pragma GCC unroll 16
-  for (int i = 0; i < M; ++i)
+    for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) __builtin_prefetch(c + i * s.ldc + v * L, 0, 2);
+      for (int v = 0; v < V; ++v) __builtin_prefetch(c + i * s.ldc + v * L, 0, 2);
+  }
 
   // Row-major A: one pointer per 3 rows, the others by index register: few enough registers for 14 rows. Named
   // variables, because an array of pointers would live on the stack.
   static_assert(M <= 15);
-  const int64_t a_row = s.a_row, b_row = s.b_row;
+  const int64_t a_row = kColumns && s.a_row == 0 ? kPitch<Tr> : s.a_row, b_row = s.b_row,
+                next_row = s.next_row;
   const auto* a0 = static_cast<const Unit*>(s.a);
   const Unit *a1 = a0 + 3 * a_row, *a2 = a0 + 6 * a_row, *a3 = a0 + 9 * a_row, *a4 = a0 + 12 * a_row;
-  for (int64_t k = s.k; k > 0; --k) {
-    typename Tr::V y[V];
+  for (int64_t left = s.k - (kHasOffsets<Tr> ? 1 : 0); left > 0;) {
+    int64_t k = left < kGemmPrefetchSteps ? left : kGemmPrefetchSteps;
+    left -= k;
+    for (; k > 0; --k) {
+      typename Tr::V y[V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      y[v] = kTail && v == V - 1 ? Tr::load_part(b + v * L, tail) : Tr::load(b + v * L);
-    // An unpacked B (few rows) strides over lines that the hardware does not foresee.
-    if constexpr (M <= 4 && !kColumns) {
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) __builtin_prefetch(b + 12 * b_row + v * L);
-    }
-    b += b_row;
-#pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) {
-      const Unit* row = i < 3 ? a0 : i < 6 ? a1 : i < 9 ? a2 : i < 12 ? a3 : a4;
-      const typename Tr::V x = Tr::broadcast(kColumns ? a0 + i : row + (i % 3) * a_row);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) acc[i][v] = Tr::multiply_add(x, y[v], acc[i][v]);
-    }
-    a0 += kColumns ? kPitch<Tr> : 1;
-    if constexpr (!kColumns) {
-      ++a1, ++a2, ++a3, ++a4;
-      // Keeps the compiler from replacing these by 14 separate pointers, which spill.
-      if constexpr (M > 12) {
-        asm("" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3), "+r"(a4));
-      } else {
-        asm("" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3));
+      for (int v = 0; v < V; ++v)
+        y[v] = kTail && v == V - 1 ? Tr::load_part(b + v * L, tail) : Tr::load(b + v * L);
+      b += b_row;
+      if constexpr (kPrefetch) {
+        __builtin_prefetch(next);
+        __builtin_prefetch(next + 64);
+        next += next_row;
       }
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) {
+        const Unit* row = i < 3 ? a0 : i < 6 ? a1 : i < 9 ? a2 : i < 12 ? a3 : a4;
+        const typename Tr::V x = Tr::broadcast(kColumns ? a0 + i : row + (i % 3) * a_row);
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) acc[i][v] = Tr::multiply_add(x, y[v], acc[i][v]);
+      }
+      a0 += kColumns ? a_row : 1;
+      if constexpr (!kColumns) {
+        ++a1, ++a2, ++a3, ++a4;
+        // Keeps the compiler from replacing these by 14 separate pointers, which spill.
+        if constexpr (M > 12) {
+          asm("" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3), "+r"(a4));
+        } else {
+          asm("" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3));
+        }
+      }
+    }
+    next += s.next_skip;
+  }
+  if constexpr (kHasOffsets<Tr>) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      const auto y = kTail && v == V - 1 ? Tr::load_part(b + v * L, tail) : Tr::load(b + v * L);
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) acc[i][v] = Tr::add_offset(acc[i][v], y);
     }
   }
 
+  if (s.alpha == 1 && s.beta == 0) {
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        auto* out = c + i * s.ldc + v * L;
+        if (kTail && v == V - 1) {
+          Tr::store_part(out, acc[i][v], tail);
+        } else {
+          Tr::store(out, acc[i][v]);
+        }
+      }
+    return;
+  }
   const auto alpha = Tr::set1(static_cast<typename Tr::Acc>(s.alpha));
   const auto beta = Tr::set1(static_cast<typename Tr::Acc>(s.beta));
   const bool read_c = s.beta != 0;
@@ -103,12 +143,16 @@ void strip_of(const GemmStrip& s) {
   constexpr int L = Tr::kLanes, V = Tr::kVectors;
   const auto* b = static_cast<const typename Tr::Unit*>(s.b);
   auto* c = static_cast<typename Tr::Acc*>(s.c);
+  // Without anything to prefetch, the lines just read are touched again: that costs next to nothing.
+  const auto* next = static_cast<const char*>(s.next ? s.next : s.b);
+  const int64_t next_panel = s.next ? s.next_panel : 0;
   int64_t n = s.n;
-  for (; n >= V * L; n -= V * L, b += s.b_panel, c += V * L) micro<Tr, M, V, kColumns, false>(s, b, c, L);
+  for (; n >= V * L; n -= V * L, b += s.b_panel, c += V * L, next += next_panel)
+    micro<Tr, M, V, kColumns, false>(s, b, c, L, next);
   if (n > L) {
-    micro<Tr, M, V, kColumns, true>(s, b, c, n - L);
+    micro<Tr, M, V, kColumns, true>(s, b, c, n - L, next);
   } else if (n > 0) {
-    micro<Tr, M, 1, kColumns, true>(s, b, c, n);
+    micro<Tr, M, 1, kColumns, true>(s, b, c, n, next);
   }
 }
 
@@ -188,6 +232,57 @@ void dots(const void* x_, int64_t x_row, int64_t nx, const void* y_, int64_t y_r
     j += four ? 4 : 1;
     y += (four ? 4 : 1) * y_row;
   }
+}
+
+// t[i, j] += sum over p of a[i, p] * b[p, j] for M rows: bound by reading B, so along B's rows, kSteps of them side by
+// side between a load and a store of t (which stays in L1).
+template <class Tr, class Source, int M>
+void vector_rows_of(const typename Source::Element* a, int64_t a_row, int64_t a_col,
+                    const typename Source::Element* b, int64_t b_row, int64_t k, int64_t n,
+                    typename Tr::Acc* t, int64_t t_row) {
+  constexpr int L = Tr::kLanes, kSteps = M <= 2 ? 8 : 4;
+  const auto rows = [&](int64_t p, auto steps) {
+    constexpr int kCount = decltype(steps)::value;
+    typename Tr::V x[M][kCount];
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i)
+#pragma GCC unroll 8
+      for (int r = 0; r < kCount; ++r) x[i][r] = Tr::set1(Source::widen(a[i * a_row + (p + r) * a_col]));
+    const auto columns = [&](int64_t j, auto load) {
+      typename Tr::A sum[M];
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) sum[i] = Tr::load(t + i * t_row + j);
+#pragma GCC unroll 8
+      for (int r = 0; r < kCount; ++r) {
+        const auto* y = b + (p + r) * b_row + j;
+        const typename Tr::V v = load(y);
+        __builtin_prefetch(y + kCount * b_row, 0, 2);
+#pragma GCC unroll 4
+        for (int i = 0; i < M; ++i) sum[i] = Tr::multiply_add(x[i][r], v, sum[i]);
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) Tr::store(t + i * t_row + j, sum[i]);
+    };
+    int64_t j = 0;
+    for (; j + L <= n; j += L) columns(j, [](const auto* y) { return Source::load(y); });
+    if (j < n) columns(j, [&](const auto* y) { return Source::load_part(y, n - j); });
+  };
+  int64_t p = 0;
+  for (; p + kSteps <= k; p += kSteps) rows(p, std::integral_constant<int, kSteps>());
+  for (; p < k; ++p) rows(p, std::integral_constant<int, 1>());
+}
+
+template <class Tr, class Source>
+void vector_rows(const void* a, int64_t a_row, int64_t a_col, int64_t m, const void* b, int64_t b_row,
+                 int64_t k, int64_t n, void* t, int64_t t_row) {
+  using Element = typename Source::Element;
+  constexpr void (*kTable[])(const Element*, int64_t, int64_t, const Element*, int64_t, int64_t, int64_t,
+                             typename Tr::Acc*,
+                             int64_t) = {vector_rows_of<Tr, Source, 1>, vector_rows_of<Tr, Source, 2>,
+                                         vector_rows_of<Tr, Source, 3>, vector_rows_of<Tr, Source, 4>};
+  static_assert(kGemmVectorRows == 4);
+  kTable[m - 1](static_cast<const Element*>(a), a_row, a_col, static_cast<const Element*>(b), b_row, k, n,
+                static_cast<typename Tr::Acc*>(t), t_row);
 }
 
 // In-register transpose of L vectors of L lanes: log2(L) perfect shuffles.

@@ -1,13 +1,15 @@
 // Grid sampling. Every mode comes down to a few taps for a point: input positions with a weight and the weight's
 // derivative in each coordinate; taps outside of the input are left out. Forward and both gradients only walk taps.
 // Coordinates follow PyTorch: pixel = ((x + 1) * size - 1) / 2, or (x + 1) / 2 * (size - 1) with align_corners.
-// A NaN coordinate reads nothing with zero padding and element 0 otherwise.
+// A NaN coordinate reads nothing with zero padding and element 0 otherwise. Images with several channels go another way
+// in their commonest case: grid_sample_bilinear.h.
 #include "kernels/cpu/grid_sample.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/isa/grid_sample_bilinear.h"
 
 namespace vesta::cpu::VESTA_ISA {
 namespace {
@@ -274,6 +276,8 @@ bool small(const GridSample& g) {
 }
 template <class A>
 void forward_sized(const void* x, const void* grid, void* y, const GridSample& g) {
+  if (Bilinear<A>::takes(g))
+    return Bilinear<A>(g).forward(static_cast<const A*>(x), static_cast<const A*>(grid), static_cast<A*>(y));
   auto f = small(g) ? forward_typed<A, int32_t> : forward_typed<A, int64_t>;
   f(static_cast<const A*>(x), static_cast<const A*>(grid), static_cast<A*>(y), g);
 }
@@ -285,6 +289,12 @@ void backward_typed(const void* dy, const void* x, const void* grid, void* dx, v
                     const GridSample& g) {
   auto* d = static_cast<const A*>(dy);
   auto* points = static_cast<const A*>(grid);
+  if (Bilinear<A>::takes(g)) {
+    Bilinear<A> bilinear(g);
+    if (dx) bilinear.input_gradient(d, points, static_cast<A*>(dx));
+    if (dgrid) bilinear.grid_gradient(d, static_cast<const A*>(x), points, static_cast<A*>(dgrid));
+    return;
+  }
   if (dx) input_gradient(d, points, static_cast<A*>(dx), g);
   if (dgrid) grid_gradient(d, static_cast<const A*>(x), points, static_cast<A*>(dgrid), g);
 }

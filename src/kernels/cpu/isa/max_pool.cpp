@@ -70,6 +70,42 @@ void take_channels(const A* src, int64_t n, I at, A* best, I* index) {
   }
 }
 
+// Windows of K elements of one row, whole ones only; row points to the first. Element j of all windows is brought side by
+// side first, so that the comparisons run over whole vectors.
+template <class A, class I, int K, int kStride>
+void take_windows(const A* row, int64_t n, I at, A* best, int64_t* index) {
+  constexpr int64_t kBlock = 256;
+  A value[kBlock], largest[kBlock];
+  I which[kBlock];
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = std::min(kBlock, n - first);
+    const A* from = row + first * kStride;
+    const I start = I(at + I(first * kStride));
+    for (int64_t o = 0; o < count; ++o) largest[o] = from[o * kStride], which[o] = I(start + I(o * kStride));
+    for (int j = 1; j < K; ++j) {
+      for (int64_t o = 0; o < count; ++o) value[o] = from[o * kStride + j];
+      for (int64_t o = 0; o < count; ++o) {
+        const bool take = wins(value[o], largest[o]);
+        largest[o] = take ? value[o] : largest[o];
+        which[o] = take ? I(start + I(o * kStride + j)) : which[o];
+      }
+    }
+    std::copy(largest, largest + count, best + first);
+    for (int64_t o = 0; o < count; ++o) index[first + o] = int64_t(which[o]);
+  }
+}
+template <class A, class I>
+using TakeWindows = void (*)(const A*, int64_t, I, A*, int64_t*);
+// The loop for a kernel and a stride, null where there is none.
+template <class A, class I>
+TakeWindows<A, I> windows_of(int64_t kernel, int64_t stride) {
+  if (stride == 2)
+    return kernel == 2 ? take_windows<A, I, 2, 2> : kernel == 3 ? take_windows<A, I, 3, 2> : nullptr;
+  if (stride == 3) return kernel == 3 ? take_windows<A, I, 3, 3> : nullptr;
+  if (stride == 4) return kernel == 4 ? take_windows<A, I, 4, 4> : nullptr;
+  return nullptr;
+}
+
 int64_t ceil_div(int64_t a, int64_t b) { return a <= 0 ? 0 : (a + b - 1) / b; }
 
 // Elements [from, to) of the window at output o that are inside of the input.
@@ -159,6 +195,39 @@ void planes_typed(const A* x, A* y, int64_t* index, const PoolShape& s, const Po
           }
         }
       });
+}
+
+// Sequences (windows within one row) with a common kernel and stride: straight from the input.
+template <class A, class I>
+void sequences_typed(const A* x, A* y, int64_t* index, const PoolShape& s, const PoolWindow& w,
+                     TakeWindows<A, I> take) {
+  const int64_t rows = s.outer * s.in[0] * s.in[1], out = s.out[2], in = s.in[2];
+  if (rows <= 0 || out <= 0) return;
+  const int64_t kernel = w.kernel[2], stride = w.stride[2], padding = w.padding[2];
+  // Outputs [from, to) have whole windows.
+  const int64_t from = std::min(out, ceil_div(padding, stride));
+  const int64_t to =
+      std::clamp<int64_t>(in + padding < kernel ? 0 : (in + padding - kernel) / stride + 1, from, out);
+  parallel_for(0, rows, std::max<int64_t>(1, kWork / (out * kernel)), [&](int64_t begin, int64_t end) {
+    for (int64_t u = begin; u < end; ++u) {
+      const A* row = x + u * in;
+      const I at = I(u % (s.in[0] * s.in[1]) * in);
+      const auto one = [&](int64_t o) {
+        A largest = lowest<A>();
+        int64_t where = -1;
+        for (int64_t i = std::max<int64_t>(0, o * stride - padding);
+             i < std::min(in, o * stride - padding + kernel); ++i)
+          if (where < 0 || wins(row[i], largest)) largest = row[i], where = int64_t(at) + i;
+        y[u * out + o] = largest;
+        index[u * out + o] = where;
+      };
+      for (int64_t o = 0; o < from; ++o) one(o);
+      if (from < to)
+        take(row + from * stride - padding, to - from, I(at + I(from * stride - padding)), y + u * out + from,
+             index + u * out + from);
+      for (int64_t o = to; o < out; ++o) one(o);
+    }
+  });
 }
 
 // Channels-last images (and planes with windows that are too wide to be worth the above): output by output.
@@ -277,6 +346,21 @@ void ranges_typed(const A* x, A* y, int64_t* index, const PoolShape& s, const Po
 }
 
 template <class A>
+void scatter_row(const A* values, const int64_t* position, int64_t n, A* out, bool add) {
+  int64_t any_outside = 0;
+  for (int64_t i = 0; i < n; ++i) any_outside |= position[i];
+  if (any_outside >= 0 && add) {  // no -1 among them
+    for (int64_t i = 0; i < n; ++i) out[position[i]] += values[i];
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if (position[i] < 0) continue;
+    A& target = out[position[i]];
+    target = add ? A(target + values[i]) : values[i];
+  }
+}
+
+template <class A>
 void scatter_typed(const A* src, const int64_t* index, A* dst, int64_t outer, int64_t from, int64_t to,
                    int64_t inner, bool add) {
   const int64_t blocks = (inner + kChannelBlock - 1) / kChannelBlock;
@@ -290,13 +374,7 @@ void scatter_typed(const A* src, const int64_t* index, A* dst, int64_t outer, in
                    A* out = dst + o * to * inner;
                    if (inner == 1) {
                      std::fill(out, out + to, A(0));
-                     const A* from_row = src + o * from;
-                     const int64_t* position = index + o * from;
-                     for (int64_t i = 0; i < from; ++i) {
-                       if (position[i] < 0) continue;
-                       A& target = out[position[i]];
-                       target = add ? A(target + from_row[i]) : from_row[i];
-                     }
+                     scatter_row(src + o * from, index + o * from, from, out, add);
                      continue;
                    }
                    for (int64_t i = 0; i < to; ++i)
@@ -332,10 +410,15 @@ void regular(Elem type, const void* x, void* y, int64_t* index, const PoolShape&
   // Starts that are thrown away, and columns outside of the input, must stay few.
   const bool planes = s.inner == 1 && w.stride[2] <= kMostStride && w.kernel[2] <= 2 * s.in[2] &&
                       (w.kernel[2] - 1) * w.dilation[2] <= 4 * s.in[2] + 16;
+  bool sequences = s.inner == 1 && w.dilation[2] == 1;
+  for (int d = 0; d < 2; ++d)
+    sequences &= w.kernel[d] == 1 && w.stride[d] == 1 && w.padding[d] == 0 && s.out[d] == s.in[d];
   with_type(type, [&]<class A>(A) {
     const A* from = static_cast<const A*>(x);
     A* to = static_cast<A*>(y);
     if constexpr (sizeof(A) == 4) {
+      const auto take = sequences && small ? windows_of<A, int32_t>(w.kernel[2], w.stride[2]) : nullptr;
+      if (take) return sequences_typed<A, int32_t>(from, to, index, s, w, take);
       if (small && planes) return planes_typed<A, int32_t>(from, to, index, s, w);
       if (small) return regular_typed<A, int32_t>(from, to, index, s, w);
     }

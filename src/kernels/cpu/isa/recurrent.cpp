@@ -1,10 +1,7 @@
 // The cells of recurrent layers, a row at a time. Loops are plain: the prelude's functions are branch-free, so they
-// vectorise. Row chunks depend on the sizes alone.
+// vectorise. Nothing here runs on the pool: the caller cuts the work.
 #include "kernels/cpu/recurrent.h"
 
-#include <algorithm>
-
-#include "base/thread_pool.h"
 #include "vesta/scalar/prelude.h"
 
 namespace vesta::cpu::VESTA_ISA {
@@ -13,38 +10,30 @@ namespace {
 using scalar::sigmoid_;
 using scalar::tanh_;
 
-constexpr int64_t kWork = 2048;  // hidden units per parallel chunk
-
 template <class F>
 void with_type(Elem type, F f) {
   type == Elem::F64 ? f(double{}) : f(float{});
 }
-template <class F>
-void for_rows(int64_t rows, int64_t hidden, F body) {
-  parallel_for(0, rows, std::max<int64_t>(1, kWork / std::max<int64_t>(1, hidden)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t r = begin; r < end; ++r) body(r);
-               });
-}
 
+// Gates of a row are `hidden` apart; n units of each.
 template <class T>
-void lstm_row(int64_t n, T* __restrict gates, T* __restrict c_state, T* __restrict c, T* __restrict h_state,
+void lstm_row(int64_t n, int64_t hidden, T* __restrict gates, T* __restrict c_state, T* __restrict c,
               T* __restrict h) {
-  T *ig = gates, *fg = gates + n, *gg = gates + 2 * n, *og = gates + 3 * n;
+  T *ig = gates, *fg = gates + hidden, *gg = gates + 2 * hidden, *og = gates + 3 * hidden;
   for (int64_t j = 0; j < n; ++j) {
     const T i = sigmoid_(ig[j]), f = sigmoid_(fg[j]), g = tanh_(gg[j]), o = sigmoid_(og[j]);
-    const T cell = f * c_state[j] + i * g, out = o * tanh_(cell);
+    const T cell = f * c_state[j] + i * g;
     ig[j] = i, fg[j] = f, gg[j] = g, og[j] = o;
     c_state[j] = c[j] = cell;
-    h_state[j] = h[j] = out;
+    h[j] = o * tanh_(cell);
   }
 }
-void lstm(Elem type, int64_t rows, int64_t n, void* gates, void* c_state, void* c, void* h_state, void* h) {
+void lstm(Elem type, int64_t rows, int64_t hidden, int64_t units, void* gates, void* c_state, void* c,
+          void* h) {
   with_type(type, [&]<class T>(T) {
-    for_rows(rows, n, [&](int64_t r) {
-      lstm_row(n, static_cast<T*>(gates) + r * 4 * n, static_cast<T*>(c_state) + r * n,
-               static_cast<T*>(c) + r * n, static_cast<T*>(h_state) + r * n, static_cast<T*>(h) + r * n);
-    });
+    for (int64_t r = 0; r < rows; ++r)
+      lstm_row(units, hidden, static_cast<T*>(gates) + r * 4 * hidden, static_cast<T*>(c_state) + r * hidden,
+               static_cast<T*>(c) + r * hidden, static_cast<T*>(h) + r * hidden);
   });
 }
 
@@ -62,35 +51,33 @@ void lstm_row_backward(int64_t n, const T* __restrict gates, const T* __restrict
     dc[j] = dcell * f;
   }
 }
-void lstm_backward(Elem type, int64_t rows, int64_t n, const void* gates, const void* c_before, const void* c,
+void lstm_backward(Elem type, int64_t n, const void* gates, const void* c_before, const void* c,
                    const void* dh, void* dc, void* dgates) {
   with_type(type, [&]<class T>(T) {
-    for_rows(rows, n, [&](int64_t r) {
-      lstm_row_backward(n, static_cast<const T*>(gates) + r * 4 * n, static_cast<const T*>(c_before) + r * n,
-                        static_cast<const T*>(c) + r * n, static_cast<const T*>(dh) + r * n,
-                        static_cast<T*>(dc) + r * n, static_cast<T*>(dgates) + r * 4 * n);
-    });
+    lstm_row_backward(n, static_cast<const T*>(gates), static_cast<const T*>(c_before),
+                      static_cast<const T*>(c), static_cast<const T*>(dh), static_cast<T*>(dc),
+                      static_cast<T*>(dgates));
   });
 }
 
 template <class T>
-void gru_row(int64_t n, const T* __restrict x, const T* __restrict hx, T* __restrict saved,
-             T* __restrict h_state, T* __restrict h) {
+void gru_row(int64_t n, int64_t hidden, const T* __restrict x, const T* __restrict hx, T* __restrict saved,
+             const T* __restrict h_state, T* __restrict h) {
   for (int64_t j = 0; j < n; ++j) {
-    const T r = sigmoid_(x[j] + hx[j]), z = sigmoid_(x[n + j] + hx[n + j]), inner = hx[2 * n + j];
-    const T m = tanh_(x[2 * n + j] + r * inner), out = (h_state[j] - m) * z + m;
-    saved[j] = r, saved[n + j] = z, saved[2 * n + j] = m, saved[3 * n + j] = inner;
-    h_state[j] = h[j] = out;
+    const T r = sigmoid_(x[j] + hx[j]), z = sigmoid_(x[hidden + j] + hx[hidden + j]),
+            inner = hx[2 * hidden + j];
+    const T m = tanh_(x[2 * hidden + j] + r * inner);
+    saved[j] = r, saved[hidden + j] = z, saved[2 * hidden + j] = m, saved[3 * hidden + j] = inner;
+    h[j] = (h_state[j] - m) * z + m;
   }
 }
-void gru(Elem type, int64_t rows, int64_t n, const void* input_gates, const void* hidden_gates, void* saved,
-         void* h_state, void* h) {
+void gru(Elem type, int64_t rows, int64_t hidden, int64_t units, const void* input_gates,
+         const void* hidden_gates, void* saved, const void* h_state, void* h) {
   with_type(type, [&]<class T>(T) {
-    for_rows(rows, n, [&](int64_t r) {
-      gru_row(n, static_cast<const T*>(input_gates) + r * 3 * n,
-              static_cast<const T*>(hidden_gates) + r * 3 * n, static_cast<T*>(saved) + r * 4 * n,
-              static_cast<T*>(h_state) + r * n, static_cast<T*>(h) + r * n);
-    });
+    for (int64_t r = 0; r < rows; ++r)
+      gru_row(units, hidden, static_cast<const T*>(input_gates) + r * 3 * hidden,
+              static_cast<const T*>(hidden_gates) + r * 3 * hidden, static_cast<T*>(saved) + r * 4 * hidden,
+              static_cast<const T*>(h_state) + r * hidden, static_cast<T*>(h) + r * hidden);
   });
 }
 
@@ -108,33 +95,28 @@ void gru_row_backward(int64_t n, const T* __restrict saved, const T* __restrict 
     dh[j] = dh[j] * z;
   }
 }
-void gru_backward(Elem type, int64_t rows, int64_t n, const void* saved, const void* h_before, void* dh,
-                  void* dgates, void* dhidden_gates) {
+void gru_backward(Elem type, int64_t n, const void* saved, const void* h_before, void* dh, void* dgates,
+                  void* dhidden_gates) {
   with_type(type, [&]<class T>(T) {
-    for_rows(rows, n, [&](int64_t r) {
-      gru_row_backward(n, static_cast<const T*>(saved) + r * 4 * n, static_cast<const T*>(h_before) + r * n,
-                       static_cast<T*>(dh) + r * n, static_cast<T*>(dgates) + r * 3 * n,
-                       static_cast<T*>(dhidden_gates) + r * 3 * n);
-    });
+    gru_row_backward(n, static_cast<const T*>(saved), static_cast<const T*>(h_before), static_cast<T*>(dh),
+                     static_cast<T*>(dgates), static_cast<T*>(dhidden_gates));
   });
 }
 
 template <class T>
-void plain_run(bool relu, int64_t n, T* __restrict state, T* __restrict h) {
+void plain_row(bool relu, int64_t n, T* h) {
   if (relu)
-    for (int64_t j = 0; j < n; ++j) state[j] = h[j] = h[j] < 0 ? T(0) : h[j];  // keeps NaN
+    for (int64_t j = 0; j < n; ++j) h[j] = h[j] < 0 ? T(0) : h[j];  // keeps NaN
   else
-    for (int64_t j = 0; j < n; ++j) state[j] = h[j] = tanh_(h[j]);
+    for (int64_t j = 0; j < n; ++j) h[j] = tanh_(h[j]);
 }
-void plain(Elem type, bool relu, int64_t n, void* h_state, void* h) {
+void plain(Elem type, bool relu, int64_t rows, int64_t hidden, int64_t units, void* h) {
   with_type(type, [&]<class T>(T) {
-    parallel_for(0, n, 2 * kWork, [&](int64_t begin, int64_t end) {
-      plain_run(relu, end - begin, static_cast<T*>(h_state) + begin, static_cast<T*>(h) + begin);
-    });
+    for (int64_t r = 0; r < rows; ++r) plain_row(relu, units, static_cast<T*>(h) + r * hidden);
   });
 }
 template <class T>
-void plain_run_backward(bool relu, int64_t n, const T* __restrict h, const T* __restrict dh,
+void plain_row_backward(bool relu, int64_t n, const T* __restrict h, const T* __restrict dh,
                         T* __restrict d) {
   if (relu)
     for (int64_t j = 0; j < n; ++j) d[j] = h[j] > 0 ? dh[j] : T(0);
@@ -143,10 +125,7 @@ void plain_run_backward(bool relu, int64_t n, const T* __restrict h, const T* __
 }
 void plain_backward(Elem type, bool relu, int64_t n, const void* h, const void* dh, void* dgates) {
   with_type(type, [&]<class T>(T) {
-    parallel_for(0, n, 8 * kWork, [&](int64_t begin, int64_t end) {
-      plain_run_backward(relu, end - begin, static_cast<const T*>(h) + begin,
-                         static_cast<const T*>(dh) + begin, static_cast<T*>(dgates) + begin);
-    });
+    plain_row_backward(relu, n, static_cast<const T*>(h), static_cast<const T*>(dh), static_cast<T*>(dgates));
   });
 }
 

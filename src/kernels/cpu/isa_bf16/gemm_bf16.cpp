@@ -136,6 +136,70 @@ void dots_of(GemmType, const void* x, int64_t x_row, int64_t nx, const void* y, 
   dots<Bf16, Pairs>(x, x_row, nx, y, y_row, ny, k, out, out_x, out_y);
 }
 
+// Pairs of B's rows, 32 columns at a time; kPairs of them between a load and a store of t.
+template <int M>
+void vector_pairs(const uint16_t* a, int64_t a_row, int64_t a_col, const uint16_t* b, int64_t b_row,
+                  int64_t k, int64_t n, float* t, int64_t t_row) {
+  constexpr int kPairs = M <= 2 ? 4 : 2;
+  const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7,
+                                         38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+  for (int64_t p = 0; p < k; p += 2 * kPairs) {
+    __m512i x[M][kPairs];
+    for (int r = 0; r < kPairs; ++r)
+      for (int i = 0; i < M; ++i) {
+        const uint16_t* from = a + i * a_row + (p + 2 * r) * a_col;
+        const uint32_t pair =
+            p + 2 * r >= k ? 0 : pair_of(from[0], p + 2 * r + 1 < k ? from[a_col] : uint16_t{0});
+        x[i][r] = _mm512_set1_epi32(static_cast<int>(pair));
+      }
+    const bool whole = p + 2 * kPairs <= k;
+    const auto columns = [&](int64_t j, __mmask32 mask) {
+      __m512 low[M], high[M];
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) {
+        low[i] = _mm512_loadu_ps(t + i * t_row + j);
+        high[i] = _mm512_loadu_ps(t + i * t_row + j + 16);
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < kPairs; ++r) {
+        const int64_t q = p + 2 * r;
+        if (!whole && q >= k) break;
+        const uint16_t* y = b + q * b_row + j;
+        const __m512i even = _mm512_maskz_loadu_epi16(mask, y);
+        const __m512i odd =
+            whole || q + 1 < k ? _mm512_maskz_loadu_epi16(mask, y + b_row) : _mm512_setzero_si512();
+        __builtin_prefetch(y + 2 * kPairs * b_row, 0, 2);
+        __builtin_prefetch(y + (2 * kPairs + 1) * b_row, 0, 2);
+        const auto left = (__m512bh)_mm512_permutex2var_epi16(even, first, odd);
+        const auto right = (__m512bh)_mm512_permutex2var_epi16(even, second, odd);
+#pragma GCC unroll 4
+        for (int i = 0; i < M; ++i) {
+          low[i] = _mm512_dpbf16_ps(low[i], (__m512bh)x[i][r], left);
+          high[i] = _mm512_dpbf16_ps(high[i], (__m512bh)x[i][r], right);
+        }
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < M; ++i) {
+        _mm512_storeu_ps(t + i * t_row + j, low[i]);
+        _mm512_storeu_ps(t + i * t_row + j + 16, high[i]);
+      }
+    };
+    int64_t j = 0;
+    for (; j + 32 <= n; j += 32) columns(j, ~__mmask32{0});
+    if (j < n) columns(j, static_cast<__mmask32>((uint64_t{1} << (n - j)) - 1));
+  }
+}
+
+void vector_rows_of(GemmType, const void* a, int64_t a_row, int64_t a_col, int64_t m, const void* b,
+                    int64_t b_row, int64_t k, int64_t n, void* t, int64_t t_row) {
+  constexpr void (*kTable[])(const uint16_t*, int64_t, int64_t, const uint16_t*, int64_t, int64_t, int64_t,
+                             float*,
+                             int64_t) = {vector_pairs<1>, vector_pairs<2>, vector_pairs<3>, vector_pairs<4>};
+  kTable[m - 1](static_cast<const uint16_t*>(a), a_row, a_col, static_cast<const uint16_t*>(b), b_row, k, n,
+                static_cast<float*>(t), t_row);
+}
+
 }  // namespace
 
 extern const GemmKernels gemm_bf16_kernels;
@@ -146,12 +210,14 @@ const GemmKernels gemm_bf16_kernels = {
     .depth = Bf16::kDepth,
     .group = 2,
     .unit_bytes = 4,
+    .extra_units = 0,
     .direct_tail = true,
     .strip_rows = strip_rows<Bf16>,
     .strip_columns = strip_columns<Bf16>,
     .pack_b = pack_b,
     .pack_a = pack_a,
     .dots = dots_of,
+    .vector_rows = vector_rows_of,
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_bf16_row,

@@ -30,16 +30,29 @@
 #include <utility>
 #include <vector>
 
+// Before any header of Vesta's, in every file of a program: class Tensor then has libtorch's members too.
+#define VESTA_TENSOR_MEMBERS "torch/compat/tensor_members.h"
 #include "vesta/autocast.h"
 #include "vesta/autograd.h"
 #include "vesta/data.h"
+#include "vesta/grad_node.h"
 #include "vesta/indexing.h"
+#include "vesta/mt19937.h"
 #include "vesta/nn.h"
 #include "vesta/ops.h"
 #include "vesta/optim.h"
 #include "vesta/serialize.h"
 #include "vesta/threads.h"
 #include "vesta/warning.h"
+
+namespace vesta::detail {
+template <class T>
+inline constexpr bool has_libtorch_members = requires(const T& t) {
+  t.is_ipu();
+};
+static_assert(has_libtorch_members<Tensor>,
+              "torch/torch.h must be included before any header of Vesta's own");
+}  // namespace vesta::detail
 
 // What libtorch has in a nested namespace and Vesta beside it, or only libtorch has.
 namespace vesta::autograd {
@@ -59,10 +72,13 @@ using namespace vesta;
 namespace autograd = vesta::autograd;
 namespace data = vesta::data;
 namespace detail = vesta::detail;
+namespace fft = vesta::fft;
 namespace indexing = vesta::indexing;
+namespace linalg = vesta::linalg;
 namespace nn = vesta::nn;
 namespace optim = vesta::optim;
 namespace serialize = vesta::serialize;
+namespace special = vesta::special;
 }  // namespace torch
 
 namespace at {

@@ -17,7 +17,23 @@ inline Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const
 inline Tensor& Tensor::index_put_(const std::vector<TensorIndex>& indices, const Scalar& value) {
   return index_put_(ArrayRef<TensorIndex>(indices), value);
 }
+inline void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
+                             const std::vector<Tensor>& inputs) const {
+  VESTA_CHECK(!inputs.empty(), "'inputs' argument to backward cannot be empty");
+  autograd::backward({*this}, {gradient}, retain_graph, create_graph, inputs);
+}
+namespace autograd {
+// Tensor and Variable are one.
+inline Tensor make_variable(const Tensor& data, bool requires_grad = false, bool = true) {
+  return data.detach().set_requires_grad(requires_grad);
+}
+}  // namespace autograd
 }  // namespace vesta
+
+// Operators below autograd, which are the same functions here.
+namespace at::native {
+using namespace vesta;
+}
 
 namespace c10 {
 using std::in_place;
@@ -92,6 +108,10 @@ using std::conjunction;
 using std::disjunction;
 using std::negation;
 using std::to_string;
+// An address, as the key of an optimiser's state.
+inline std::string to_string(const void* address) {
+  return std::to_string(reinterpret_cast<uintptr_t>(address));
+}
 using std::void_t;
 }  // namespace guts
 
@@ -102,6 +122,7 @@ ArrayRef<T> makeArrayRef(const std::vector<T>& v) {
 }  // namespace c10
 
 namespace torch {
+using c10::str;
 using Dtype = vesta::DType;
 using std::enable_if_t;
 using std::make_optional;
@@ -135,6 +156,16 @@ inline Tensor range(const Scalar& start, const Scalar& end, const Scalar& step,
   return vesta::range(start, end, step, options);
 }
 
+using vesta::from_blob;
+inline Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
+                        const TensorOptions& options = {}) {
+  return vesta::from_blob(
+      data, sizes, strides, [](void*) {}, options);
+}
+inline Tensor _reshape_alias(const Tensor& self, IntArrayRef sizes, IntArrayRef strides) {
+  return vesta::as_strided(self, sizes, strides);
+}
+
 // The ATen function compares sizes without dims of size 1, so that [N, 1] goes with [N].
 inline Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight = {},
                                    int64_t reduction = 1) {
@@ -159,19 +190,16 @@ inline void init_num_threads() {}
 }  // namespace torch
 
 namespace at {
+using c10::str;
 using std::optional;
 using torch::arange;
 using torch::binary_cross_entropy;
+using torch::from_blob;
 using torch::get_num_interop_threads;
 using torch::range;
 using torch::scalarTypeToTypeMeta;
 using torch::set_num_interop_threads;
 using torch::typeMetaToScalarType;
-namespace detail {
-inline const Generator& getDefaultCPUGenerator() { return default_generator(); }
-// An independent stream.
-inline Generator createCPUGenerator(uint64_t seed = vesta::default_seed) { return Generator(seed); }
-}  // namespace detail
 inline bool hasCUDA() { return false; }
 inline bool hasMPS() { return false; }
 }  // namespace at

@@ -1,0 +1,130 @@
+// Products with few rows or columns of C, bound by reading the larger matrix once: dot products where K is contiguous on
+// both sides, sums of scaled rows where the larger matrix is stored with its long side contiguous. The long side is cut
+// into chunks of a fixed size, one task each; a chunk's sums stay in L1.
+#include <algorithm>
+#include <cstring>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm_product.h"
+#include "kernels/cpu/gemm_scratch.h"
+
+namespace vesta::cpu {
+namespace {
+
+constexpr int64_t kFewDots = 8;       // rows or columns of C up to which dot products always win over packing
+constexpr int64_t kFewLongDots = 16;  // and where K is long
+constexpr int64_t kLongDots = 512;
+constexpr int64_t kDotBytes = 128 << 10;  // of the larger matrix per task: some 5 us
+constexpr int64_t kVectorBytes =
+    4096;                            // of the larger matrix's row per task: a page, and sums of 4 rows fit L1
+constexpr int64_t kAlone = 1 << 17;  // products below which one core is faster
+
+// Runs body(from, count) over chunks of [0, many).
+template <class Body>
+void for_chunks(const Product& p, bool parallel, int64_t many, int64_t chunk, const Body& body) {
+  const GemmArgs& g = p.g;
+  const int64_t chunks = ceil_div(many, chunk);
+  const auto one = [&](int64_t index) { body(index * chunk, std::min(chunk, many - index * chunk)); };
+  if (!parallel || chunks == 1 ||
+      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) <= kAlone) {
+    for (int64_t i = 0; i < chunks; ++i) one(i);
+    return;
+  }
+  parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) one(i);
+  });
+}
+
+// alpha, beta and the epilogue on finished sums, rows of n; `old` has room for one row.
+void finish_rows(const Product& p, char* t, int64_t t_row, char* old, int64_t i, int64_t rows, int64_t j,
+                 int64_t n) {
+  const GemmKernels& kernels = p.kernels;
+  const GemmArgs& g = p.g;
+  const GemmType acc = g.type == GemmType::F64 ? GemmType::F64 : GemmType::F32;
+  for (int64_t r = 0; r < rows; ++r, t += t_row * p.acc_bytes) {
+    if (g.alpha.real != 1) kernels.load_row(acc, t, t, g.alpha.real, n);
+    if (g.beta.real != 0) {
+      kernels.load_row(g.out, old, p.c + ((i + r) * g.ldc + j) * p.out_bytes, g.beta.real, n);
+      kernels.add_row(acc, t, old, n);
+    }
+    gemm_finish(p, t, n, i + r, 1, j, n, false);
+  }
+}
+
+void dot_products(const Product& p, bool parallel) {
+  const GemmKernels& kernels = p.kernels;
+  const GemmArgs& g = p.g;
+  const bool wide = g.m <= g.n;  // B is the larger one
+  const int64_t many = wide ? g.n : g.m;
+  const int64_t chunk = std::clamp<int64_t>((kDotBytes / (g.k * p.in_bytes) + 3) / 4 * 4, 4, 4096);
+  for_chunks(p, parallel, many, chunk, [&](int64_t from, int64_t count) {
+    // Sums as rows of C, and one row more for beta * C. A contiguous column of C is one row without an epilogue.
+    const bool column = !wide && g.n == 1 && g.ldc == 1 && !g.epilogue;
+    const int64_t rows = wide ? g.m : column ? 1 : count;
+    const int64_t n = wide || column ? count : g.n;
+    char* t =
+        static_cast<char*>(gemm_scratch(GemmBuffer::Tile, static_cast<size_t>((rows + 1) * n * p.acc_bytes)));
+    if (wide) {
+      kernels.dots(g.type, p.a, g.a_row, g.m, p.b + from * g.b_col * p.in_bytes, g.b_col, count, g.k, t, n,
+                   1);
+    } else {
+      kernels.dots(g.type, p.b, g.b_col, g.n, p.a + from * g.a_row * p.in_bytes, g.a_row, count, g.k, t, 1,
+                   g.n);
+    }
+    finish_rows(p, t, n, t + rows * n * p.acc_bytes, wide ? 0 : from, rows, wide ? from : 0, n);
+  });
+}
+
+void vector_products(const Product& p, bool parallel, bool wide) {
+  const GemmKernels& kernels = p.kernels;
+  const GemmArgs& g = p.g;
+  const int64_t many = wide ? g.n : g.m, few = wide ? g.m : g.n;
+  // Narrow matrices still give a few tasks; 64 elements are whole lines of any type.
+  const int64_t chunk = std::clamp<int64_t>(many / 8 / 64 * 64, 64, kVectorBytes / p.in_bytes);
+  for_chunks(p, parallel, many, chunk, [&](int64_t from, int64_t count) {
+    const int64_t t_row = ceil_div(count, 32) * 32, sums = few * t_row, turned = wide ? 0 : count * few;
+    char* t = static_cast<char*>(
+        gemm_scratch(GemmBuffer::Tile, static_cast<size_t>((sums + turned + t_row) * p.acc_bytes)));
+    std::memset(t, 0, static_cast<size_t>(sums * p.acc_bytes));
+    char* rows = t + sums * p.acc_bytes;
+    char* old = rows + turned * p.acc_bytes;
+    if (wide) {
+      kernels.vector_rows(g.type, p.a, g.a_row, g.a_col, few, p.b + from * p.in_bytes, g.b_row, g.k, count, t,
+                          t_row);
+      return finish_rows(p, t, t_row, old, 0, few, from, count);
+    }
+    kernels.vector_rows(g.type, p.b, g.b_col, g.b_row, few, p.a + from * p.in_bytes, g.a_col, g.k, count, t,
+                        t_row);
+    if (few == 1 && g.ldc == 1 && !g.epilogue) return finish_rows(p, t, t_row, old, 0, 1, from, count);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t j = 0; j < few; ++j)
+        std::memcpy(rows + (i * few + j) * p.acc_bytes, t + (j * t_row + i) * p.acc_bytes,
+                    static_cast<size_t>(p.acc_bytes));
+    finish_rows(p, rows, few, old, from, count, 0, few);
+  });
+}
+
+}  // namespace
+
+bool gemm_thin(const Product& p, bool parallel) {
+  const GemmArgs& g = p.g;
+  const int64_t few = std::min(g.m, g.n), many = std::max(g.m, g.n);
+  if (few > kFewLongDots || !p.kernels.dots) return false;
+  if (g.a_col == 1 && g.b_row == 1 && many >= 4 &&
+      ((few <= kFewDots && g.k >= 16) || (many >= 64 && g.k >= kLongDots))) {
+    dot_products(p, parallel);
+    return true;
+  }
+  if (few > kGemmVectorRows || many < 64 || g.k < 8) return false;
+  if (g.m <= g.n && g.b_col == 1) {
+    vector_products(p, parallel, true);
+    return true;
+  }
+  if (g.n <= g.m && g.a_row == 1) {
+    vector_products(p, parallel, false);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace vesta::cpu

@@ -1,0 +1,174 @@
+// Makes C++ of the code in Markdown files, so that a test can compile and run it as it stands on the page.
+//   ```cpp            statements: the body of a function; with `int main(` in it: a file of its own
+//   ```cpp FILE       an excerpt: must stand in ROOT/FILE, but for white space
+//   <!-- setup ... -->  right before a fence: lines that the page does not show (declarations, #include)
+// Writes PARTS files OUT_DIR/snippets_<k>.cpp, whole Markdown files spread over them evenly, a TEST a Markdown file.
+// Usage: snippets OUT_DIR PARTS ROOT HEADER FILE...   (HEADER is what each part includes first)
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Snippet {
+  int line = 0;  // of the first line of code
+  std::string setup, code;
+  int setup_line = 0;
+};
+
+struct Page {
+  std::string path;  // as given
+  std::string name;  // an identifier
+  std::vector<Snippet> snippets;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw std::runtime_error("cannot read " + path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string without_space(const std::string& text) {
+  std::string out;
+  for (char c : text)
+    if (!std::isspace(static_cast<unsigned char>(c))) out += c;
+  return out;
+}
+
+bool starts_with(const std::string& line, const char* prefix) { return line.rfind(prefix, 0) == 0; }
+
+Page read_page(const std::string& root, const std::string& path) {
+  Page page;
+  page.path = path;
+  std::string shown = starts_with(path, (root + "/").c_str()) ? path.substr(root.size() + 1) : path;
+  for (char c : shown.substr(0, shown.rfind('.')))
+    page.name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  std::istringstream in(read_file(path));
+  std::string line, setup;
+  int number = 0, setup_line = 0;
+  auto fail = [&](const std::string& what) {
+    throw std::runtime_error(path + ":" + std::to_string(number) + ": " + what);
+  };
+  while (std::getline(in, line)) {
+    ++number;
+    if (line == "<!-- setup") {
+      setup_line = number + 1;
+      for (setup.clear(); std::getline(in, line) && line != "-->"; setup += line + "\n") ++number;
+      ++number;
+      if (line != "-->") fail("a setup without its end");
+      continue;
+    }
+    if (!starts_with(line, "```")) {
+      if (!line.empty() && !setup.empty()) fail("a setup must stand right before its code");
+      continue;
+    }
+    std::string info = line.substr(3), code;
+    int first = number + 1;
+    while (std::getline(in, line) && line != "```") {
+      code += line + "\n";
+      ++number;
+    }
+    ++number;
+    if (line != "```") fail("a fence without its end");
+    if (info == "cpp") {
+      page.snippets.push_back({first, setup, code, setup_line});
+    } else if (starts_with(info, "cpp ")) {
+      std::string file = info.substr(4);
+      if (without_space(read_file(root + "/" + file)).find(without_space(code)) == std::string::npos)
+        fail("the excerpt does not stand in " + file + " any more");
+    } else if (!setup.empty()) {
+      fail("a setup without C++");
+    }
+    setup.clear();
+  }
+  return page;
+}
+
+// Splits off the lines that must stand outside of functions.
+std::string take_includes(std::string& code) {
+  std::istringstream in(code);
+  std::string line, includes, rest;
+  while (std::getline(in, line))
+    if (starts_with(line, "#include")) {
+      includes += line + "\n";
+      rest += "\n";  // line numbers stay
+    } else {
+      rest += line + "\n";
+    }
+  code = rest;
+  return includes;
+}
+
+void write_part(const std::string& path, const std::string& header, const std::vector<Page*>& pages) {
+  std::ostringstream includes, out;
+  for (Page* page : pages) {
+    std::string file = page->path;
+    for (size_t i = 0; i < page->snippets.size(); ++i) {
+      Snippet& s = page->snippets[i];
+      includes << take_includes(s.setup) << take_includes(s.code);
+      std::string scope = page->name + "_" + std::to_string(s.line);
+      auto at = [&](int line) { out << "#line " << line << " \"" << file << "\"\n"; };
+      size_t entry = s.code.find("int main(");
+      out << "namespace " << scope << " {\nusing namespace vesta;\n";
+      if (entry != std::string::npos) {
+        at(s.line);
+        out << s.code.substr(0, entry) << "void snippet(" << s.code.substr(entry + 9);
+      } else {
+        out << "void snippet() {\n";
+        if (!s.setup.empty()) at(s.setup_line);
+        out << s.setup;
+        at(s.line);
+        out << s.code << "}\n";
+      }
+      out << "}\n";
+    }
+    out << "TEST_F(Docs, " << page->name << ") {\n";
+    for (Snippet& s : page->snippets)
+      out << "  run(" << page->name << "_" << s.line << "::snippet, \"" << file << "\", " << s.line << ");\n";
+    out << "}\n";
+  }
+  std::ofstream file(path, std::ios::binary);
+  file << "// Generated by tools/snippets.\n#include \"" << header << "\"\n"
+       << includes.str() << "\nnamespace vesta::docs_test {\n"
+       << out.str() << "}\n";
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 6) {
+    std::fprintf(stderr, "usage: snippets OUT_DIR PARTS ROOT HEADER FILE...\n");
+    return 2;
+  }
+  try {
+    std::vector<Page> pages;
+    for (int i = 5; i < argc; ++i) {
+      pages.push_back(read_page(argv[3], argv[i]));
+      if (pages.back().snippets.empty()) pages.pop_back();
+    }
+    // The largest pages first, each into the part that is least full.
+    std::stable_sort(pages.begin(), pages.end(),
+                     [](auto& a, auto& b) { return a.snippets.size() > b.snippets.size(); });
+    size_t parts = size_t(std::stoi(argv[2]));
+    std::vector<std::vector<Page*>> lists(parts);
+    std::vector<size_t> sizes(parts, 0);
+    for (Page& p : pages) {
+      size_t least = size_t(std::min_element(sizes.begin(), sizes.end()) - sizes.begin());
+      lists[least].push_back(&p);
+      sizes[least] += p.snippets.size();
+    }
+    for (size_t k = 0; k < parts; ++k)
+      write_part(std::string(argv[1]) + "/snippets_" + std::to_string(k) + ".cpp", argv[4], lists[k]);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "snippets: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}
