@@ -204,8 +204,8 @@ class Module {
     return holder;
   }
   // ValueError where the name is not registered, here and below.
-  void unregister_parameter(const std::string& name) { parameters_.erase(name); }
-  void unregister_buffer(const std::string& name) { buffers_.erase(name); }
+  void unregister_parameter(const std::string& name);
+  void unregister_buffer(const std::string& name);
   void unregister_module(const std::string& name);
 
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -342,17 +342,17 @@ auto Module::as() {
   return dynamic_cast<typename detail::ContainedIn<ModuleType>::type*>(this);
 }
 
-// Declares Name, the holder of Impl, or of NameImpl.
-#define VESTA_MODULE_IMPL(Name, Impl)                                                                    \
-  class Name : public ::vesta::nn::ModuleHolder<Impl> {                                                  \
-   public:                                                                                               \
-    using ::vesta::nn::ModuleHolder<Impl>::ModuleHolder;                                                 \
-    Name() = default;                                                                                    \
-    Name(const Name&) = default;                                                                         \
-    Name(Name&&) = default;                                                                              \
-    Name& operator=(const Name&) = default;                                                              \
-    Name& operator=(Name&&) = default;                                                                   \
-    Name(::vesta::nn::ModuleHolder<Impl> holder) : ::vesta::nn::ModuleHolder<Impl>(std::move(holder)) {} \
+// Declares Name, the holder of Impl, or of NameImpl. What only some holders need is a template: an ordinary member's
+// body would be compiled for each of the hundred layers.
+#define VESTA_MODULE_IMPL(Name, Impl)                                                             \
+  class Name : public ::vesta::nn::ModuleHolder<Impl> {                                           \
+   public:                                                                                        \
+    using ::vesta::nn::ModuleHolder<Impl>::ModuleHolder;                                          \
+    template <class C = Impl, std::enable_if_t<std::is_default_constructible_v<C>, int> = 0>      \
+    Name() {}                                                                                     \
+    template <class Holder,                                                                       \
+              std::enable_if_t<std::is_same_v<Holder, ::vesta::nn::ModuleHolder<Impl>>, int> = 0> \
+    Name(Holder holder) : ::vesta::nn::ModuleHolder<Impl>(std::move(holder)) {}                   \
   }
 #define VESTA_MODULE(Name) VESTA_MODULE_IMPL(Name, Name##Impl)
 

@@ -11,7 +11,7 @@ namespace vesta::nn {
     void describe(std::ostream& out) const override;                            \
     Tensor forward(const Tensor& input) { return functional::function(input); } \
   };                                                                            \
-  VESTA_MODULE(Name)
+  VESTA_LAYER(Name)
 #define VESTA_NN_OPTIONS(Name, function, defaults)                                       \
   class Name##Impl : public Cloneable<Name##Impl> {                                      \
    public:                                                                               \
@@ -20,7 +20,7 @@ namespace vesta::nn {
     Tensor forward(const Tensor& input) { return functional::function(input, options); } \
     Name##Options options;                                                               \
   };                                                                                     \
-  VESTA_MODULE(Name)
+  VESTA_LAYER(Name)
 #define VESTA_NN_DEFAULT = {}
 
 VESTA_NN_PLAIN(SiLU, silu);
@@ -59,7 +59,7 @@ class ThresholdImpl : public Cloneable<ThresholdImpl> {
   Tensor forward(const Tensor& input) { return functional::threshold(input, options); }
   ThresholdOptions options;
 };
-VESTA_MODULE(Threshold);
+VESTA_LAYER(Threshold);
 
 // Random slopes in training mode, their mean otherwise.
 class RReLUImpl : public Cloneable<RReLUImpl> {
@@ -69,7 +69,7 @@ class RReLUImpl : public Cloneable<RReLUImpl> {
   Tensor forward(const Tensor& input);
   RReLUOptions options;
 };
-VESTA_MODULE(RReLU);
+VESTA_LAYER(RReLU);
 
 class PReLUOptions {
  public:
@@ -86,7 +86,7 @@ class PReLUImpl : public Cloneable<PReLUImpl> {
   PReLUOptions options;
   Tensor weight;  // [num_parameters]
 };
-VESTA_MODULE(PReLU);
+VESTA_LAYER(PReLU);
 
 // Softmax over the channels of [N, C, H, W] or [C, H, W]. ValueError for other numbers of dims.
 class Softmax2dImpl : public Cloneable<Softmax2dImpl> {
@@ -94,6 +94,6 @@ class Softmax2dImpl : public Cloneable<Softmax2dImpl> {
   void describe(std::ostream& out) const override;
   Tensor forward(const Tensor& input);
 };
-VESTA_MODULE(Softmax2d);
+VESTA_LAYER(Softmax2d);
 
 }  // namespace vesta::nn

@@ -44,6 +44,6 @@ class AdaptiveLogSoftmaxWithLossImpl : public Cloneable<AdaptiveLogSoftmaxWithLo
   Linear head{nullptr};
   ModuleList tail;
 };
-VESTA_MODULE(AdaptiveLogSoftmaxWithLoss);
+VESTA_LAYER(AdaptiveLogSoftmaxWithLoss);
 
 }  // namespace vesta::nn

@@ -95,6 +95,6 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   Tensor in_proj_weight, in_proj_bias, bias_k, bias_v, q_proj_weight, k_proj_weight, v_proj_weight;
   Linear out_proj{nullptr};
 };
-VESTA_MODULE(MultiheadAttention);
+VESTA_LAYER(MultiheadAttention);
 
 }  // namespace vesta::nn

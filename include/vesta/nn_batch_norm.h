@@ -89,7 +89,7 @@ class RunningNormImpl : public Cloneable<Derived>, protected detail::RunningNorm
       return detail::batch_norm_forward(*this, options, input, is_training());                \
     }                                                                                         \
   };                                                                                          \
-  VESTA_MODULE(Name)
+  VESTA_LAYER(Name)
 // [N, C, ...] or [C, ...].
 #define VESTA_NN_INSTANCE_NORM(Name, dims)                                                       \
   class Name##Impl : public RunningNormImpl<Name##Impl, InstanceNormOptions> {                   \
@@ -101,7 +101,7 @@ class RunningNormImpl : public Cloneable<Derived>, protected detail::RunningNorm
       return detail::instance_norm_forward(kLayer, *this, options, input, dims, is_training());  \
     }                                                                                            \
   };                                                                                             \
-  VESTA_MODULE(Name)
+  VESTA_LAYER(Name)
 VESTA_NN_BATCH_NORM(BatchNorm1d, 2, 3);
 VESTA_NN_BATCH_NORM(BatchNorm2d, 4, 4);
 VESTA_NN_BATCH_NORM(BatchNorm3d, 5, 5);

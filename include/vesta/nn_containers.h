@@ -80,6 +80,7 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
   const AnyModule& at_index(size_t i) const;
   std::vector<AnyModule> steps_;
 };
+VESTA_LAYER_CLONE(SequentialImpl);
 class Sequential : public ModuleHolder<SequentialImpl> {
  public:
   using ModuleHolder<SequentialImpl>::ModuleHolder;
@@ -142,7 +143,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
  private:
   std::vector<ModulePtr<Module>> items_;
 };
-VESTA_MODULE(ModuleList);
+VESTA_LAYER(ModuleList);
 
 // Modules by name, in order of insertion.
 class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
@@ -191,9 +192,9 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   bool contains(const std::string& name) const { return items_.contains(name); }
   size_t size() const { return items_.size(); }
   bool empty() const { return items_.is_empty(); }
-  std::vector<std::string> keys() const { return items_.keys(); }
-  std::vector<ModulePtr<Module>> values() const { return items_.values(); }
-  std::vector<std::pair<std::string, ModulePtr<Module>>> items() const { return items_.pairs(); }
+  std::vector<std::string> keys() const;
+  std::vector<ModulePtr<Module>> values() const;
+  std::vector<std::pair<std::string, ModulePtr<Module>>> items() const;
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
   void describe(std::ostream& out) const override;
@@ -204,7 +205,7 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
  private:
   Items items_{"module"};
 };
-VESTA_MODULE(ModuleDict);
+VESTA_LAYER(ModuleDict);
 
 // Parameters in a list, registered as "0", "1", ... Tensors enter with requires_grad as they have it.
 class ParameterListImpl : public Cloneable<ParameterListImpl> {
@@ -233,7 +234,7 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
  protected:
   void adopt_structure_of(const Module& source, std::optional<Device> device) override;
 };
-VESTA_MODULE(ParameterList);
+VESTA_LAYER(ParameterList);
 
 // Parameters by name, in order of insertion.
 class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
@@ -256,7 +257,7 @@ class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
   bool empty() const { return size() == 0; }
   std::vector<std::string> keys() const;
   std::vector<Tensor> values() const;
-  std::vector<std::pair<std::string, Tensor>> items() const { return own_parameters().pairs(); }
+  std::vector<std::pair<std::string, Tensor>> items() const;
   auto begin() const { return own_parameters().begin(); }
   auto end() const { return own_parameters().end(); }
   void pretty_print(std::ostream& out) const override;
@@ -265,7 +266,7 @@ class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
  protected:
   void adopt_structure_of(const Module& source, std::optional<Device> device) override;
 };
-VESTA_MODULE(ParameterDict);
+VESTA_LAYER(ParameterDict);
 
 // A function from tensor to tensor as a module, for Sequential: nn::Functional(vesta::relu_) or with further arguments
 // bound, nn::Functional(F::elu, F::ELUFuncOptions().alpha(0.5)).

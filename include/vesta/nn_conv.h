@@ -106,6 +106,7 @@ class ConvTransposeNdImpl : public Cloneable<Derived> {
     explicit Name##Impl(const Name##Options& o) : Base<D, Name##Impl>(o) {}              \
   };                                                                                     \
   extern template class Base<D, Name##Impl>;                                             \
+  VESTA_LAYER_CLONE(Name##Impl);                                                         \
   class Name : public ModuleHolder<Name##Impl> {                                         \
    public:                                                                               \
     using ModuleHolder<Name##Impl>::ModuleHolder;                                        \
@@ -129,6 +130,7 @@ class FoldImpl : public Cloneable<FoldImpl> {
   Tensor forward(const Tensor& input) { return functional::fold(input, options); }
   FoldOptions options;
 };
+VESTA_LAYER_CLONE(FoldImpl);
 class Fold : public ModuleHolder<FoldImpl> {
  public:
   using ModuleHolder<FoldImpl>::ModuleHolder;
@@ -144,6 +146,7 @@ class UnfoldImpl : public Cloneable<UnfoldImpl> {
   Tensor forward(const Tensor& input) { return functional::unfold(input, options); }
   UnfoldOptions options;
 };
+VESTA_LAYER_CLONE(UnfoldImpl);
 class Unfold : public ModuleHolder<UnfoldImpl> {
  public:
   using ModuleHolder<UnfoldImpl>::ModuleHolder;

@@ -93,6 +93,7 @@ class EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   EmbeddingBagOptions options;
   Tensor weight;
 };
+VESTA_LAYER_CLONE(EmbeddingBagImpl);
 class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
  public:
   using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;
@@ -110,7 +111,7 @@ class CTCLossImpl : public Cloneable<CTCLossImpl> {
                  const Tensor& target_lengths);
   CTCLossOptions options;
 };
-VESTA_MODULE(CTCLoss);
+VESTA_LAYER(CTCLoss);
 class MultiLabelMarginLossImpl : public Cloneable<MultiLabelMarginLossImpl> {
  public:
   explicit MultiLabelMarginLossImpl(const MultiLabelMarginLossOptions& o = {}) : options(o) {}
@@ -118,7 +119,7 @@ class MultiLabelMarginLossImpl : public Cloneable<MultiLabelMarginLossImpl> {
   Tensor forward(const Tensor& input, const Tensor& target);
   MultiLabelMarginLossOptions options;
 };
-VESTA_MODULE(MultiLabelMarginLoss);
+VESTA_LAYER(MultiLabelMarginLoss);
 
 }  // namespace nn
 }  // namespace vesta

@@ -28,7 +28,7 @@ class BilinearImpl : public Cloneable<BilinearImpl> {
   BilinearOptions options;
   Tensor weight, bias;
 };
-VESTA_MODULE(Bilinear);
+VESTA_LAYER(Bilinear);
 
 // One dim becomes several; one of the sizes may be -1.
 class UnflattenOptions {
@@ -45,7 +45,7 @@ class UnflattenImpl : public Cloneable<UnflattenImpl> {
   Tensor forward(const Tensor& input);
   UnflattenOptions options;
 };
-VESTA_MODULE(Unflatten);
+VESTA_LAYER(Unflatten);
 
 class DropoutOptions {
  public:
@@ -69,7 +69,7 @@ using FeatureAlphaDropoutOptions = DropoutOptions;
     Tensor forward(const Tensor& input);                             \
     DropoutOptions options;                                          \
   };                                                                 \
-  VESTA_MODULE(Name)
+  VESTA_LAYER(Name)
 VESTA_NN_DROPOUT(Dropout);
 VESTA_NN_DROPOUT(Dropout1d);
 VESTA_NN_DROPOUT(Dropout2d);
@@ -100,7 +100,7 @@ class GroupNormImpl : public Cloneable<GroupNormImpl> {
   GroupNormOptions options;
   Tensor weight, bias;
 };
-VESTA_MODULE(GroupNorm);
+VESTA_LAYER(GroupNorm);
 
 class LocalResponseNormImpl : public Cloneable<LocalResponseNormImpl> {
  public:
@@ -110,7 +110,7 @@ class LocalResponseNormImpl : public Cloneable<LocalResponseNormImpl> {
   Tensor forward(const Tensor& input) { return functional::local_response_norm(input, options); }
   LocalResponseNormOptions options;
 };
-VESTA_MODULE(LocalResponseNorm);
+VESTA_LAYER(LocalResponseNorm);
 
 // LocalResponseNorm of 4-D inputs over a window that is symmetric, (size - 1) / 2 channels to each side, also where size
 // is even. (PyTorch's running sum never drops the first channel; this is the formula.)
@@ -130,7 +130,7 @@ class CrossMapLRN2dImpl : public Cloneable<CrossMapLRN2dImpl> {
   Tensor forward(const Tensor& input);
   CrossMapLRN2dOptions options;
 };
-VESTA_MODULE(CrossMapLRN2d);
+VESTA_LAYER(CrossMapLRN2d);
 
 class CosineSimilarityImpl : public Cloneable<CosineSimilarityImpl> {
  public:
@@ -141,7 +141,7 @@ class CosineSimilarityImpl : public Cloneable<CosineSimilarityImpl> {
   }
   CosineSimilarityOptions options;
 };
-VESTA_MODULE(CosineSimilarity);
+VESTA_LAYER(CosineSimilarity);
 
 class PairwiseDistanceImpl : public Cloneable<PairwiseDistanceImpl> {
  public:
@@ -152,6 +152,6 @@ class PairwiseDistanceImpl : public Cloneable<PairwiseDistanceImpl> {
   }
   PairwiseDistanceOptions options;
 };
-VESTA_MODULE(PairwiseDistance);
+VESTA_LAYER(PairwiseDistance);
 
 }  // namespace vesta::nn

@@ -28,14 +28,14 @@ class LinearImpl : public Cloneable<LinearImpl> {
   LinearOptions options;
   Tensor weight, bias;  // bias is undefined where the options say so
 };
-VESTA_MODULE(Linear);
+VESTA_LAYER(Linear);
 
 class IdentityImpl : public Cloneable<IdentityImpl> {
  public:
   void describe(std::ostream& out) const override;
   Tensor forward(const Tensor& input) { return input; }
 };
-VESTA_MODULE(Identity);
+VESTA_LAYER(Identity);
 
 class FlattenOptions {
   VESTA_ARG(int64_t, start_dim) = 1;
@@ -48,7 +48,7 @@ class FlattenImpl : public Cloneable<FlattenImpl> {
   Tensor forward(const Tensor& input);
   FlattenOptions options;
 };
-VESTA_MODULE(Flatten);
+VESTA_LAYER(Flatten);
 
 // A table of rows drawn from N(0, 1); row padding_idx starts at zero and gets no gradient.
 class EmbeddingOptions {
@@ -84,6 +84,7 @@ class EmbeddingImpl : public Cloneable<EmbeddingImpl> {
   EmbeddingOptions options;
   Tensor weight;
 };
+VESTA_LAYER_CLONE(EmbeddingImpl);
 class Embedding : public ModuleHolder<EmbeddingImpl> {
  public:
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;

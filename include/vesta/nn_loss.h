@@ -15,7 +15,7 @@ namespace vesta::nn {
     }                                                                \
     Name##Options options;                                           \
   };                                                                 \
-  VESTA_MODULE(Name)
+  VESTA_LAYER(Name)
 #define VESTA_NN_LOSS3(Name, function, first, second, third)                         \
   class Name##Impl : public Cloneable<Name##Impl> {                                  \
    public:                                                                           \
@@ -26,7 +26,7 @@ namespace vesta::nn {
     }                                                                                \
     Name##Options options;                                                           \
   };                                                                                 \
-  VESTA_MODULE(Name)
+  VESTA_LAYER(Name)
 
 VESTA_NN_LOSS(L1Loss, l1_loss);
 VESTA_NN_LOSS(MSELoss, mse_loss);

@@ -27,7 +27,7 @@ class LayerNormImpl : public Cloneable<LayerNormImpl> {
   LayerNormOptions options;
   Tensor weight, bias;
 };
-VESTA_MODULE(LayerNorm);
+VESTA_LAYER(LayerNorm);
 
 class RMSNormOptions {
  public:
@@ -51,6 +51,6 @@ class RMSNormImpl : public Cloneable<RMSNormImpl> {
   RMSNormOptions options;
   Tensor weight;
 };
-VESTA_MODULE(RMSNorm);
+VESTA_LAYER(RMSNorm);
 
 }  // namespace vesta::nn

@@ -43,6 +43,7 @@ void describe_padding(std::ostream& out, const char* layer, IntArrayRef padding,
     }                                                                                      \
     Name##Options options;                                                                 \
   };                                                                                       \
+  VESTA_LAYER_CLONE(Name##Impl);                                                           \
   class Name : public ModuleHolder<Name##Impl> {                                           \
    public:                                                                                 \
     using ModuleHolder<Name##Impl>::ModuleHolder;                                          \
@@ -62,7 +63,7 @@ void describe_padding(std::ostream& out, const char* layer, IntArrayRef padding,
     }                                                                                          \
     Name##Options options;                                                                     \
   };                                                                                           \
-  VESTA_MODULE(Name)
+  VESTA_LAYER(Name)
 
 VESTA_NN_PAD(ZeroPad1d, 1, kConstant);
 VESTA_NN_PAD(ZeroPad2d, 2, kConstant);

@@ -28,6 +28,7 @@ void describe_lp(std::ostream& out, const char* name, double norm_type, IntArray
     VESTA_NN_POOL_EXTRA                                                   \
     Name##Options options;                                                \
   };                                                                      \
+  VESTA_LAYER_CLONE(Name##Impl);                                          \
   class Name : public ModuleHolder<Name##Impl> {                          \
    public:                                                                \
     using ModuleHolder<Name##Impl>::ModuleHolder;                         \
@@ -63,7 +64,7 @@ VESTA_NN_POOL_CLASS(AdaptiveMaxPool3d, OptionalSizes<3>, std::optional<int64_t>)
     std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input); \
     Name##Options options;                                                \
   };                                                                      \
-  VESTA_MODULE(Name)
+  VESTA_LAYER(Name)
 VESTA_NN_FRACTIONAL(FractionalMaxPool2d, 2);
 VESTA_NN_FRACTIONAL(FractionalMaxPool3d, 3);
 #undef VESTA_NN_FRACTIONAL
@@ -79,6 +80,7 @@ VESTA_NN_FRACTIONAL(FractionalMaxPool3d, 3);
                    const std::optional<std::vector<int64_t>>& output_size = std::nullopt);     \
     Name##Options options;                                                                     \
   };                                                                                           \
+  VESTA_LAYER_CLONE(Name##Impl);                                                               \
   class Name : public ModuleHolder<Name##Impl> {                                               \
    public:                                                                                     \
     using ModuleHolder<Name##Impl>::ModuleHolder;                                              \
@@ -98,6 +100,7 @@ VESTA_NN_UNPOOL(MaxUnpool3d, 3);
     Tensor forward(const Tensor& input);                                                             \
     Name##Options options;                                                                           \
   };                                                                                                 \
+  VESTA_LAYER_CLONE(Name##Impl);                                                                     \
   class Name : public ModuleHolder<Name##Impl> {                                                     \
    public:                                                                                           \
     using ModuleHolder<Name##Impl>::ModuleHolder;                                                    \
@@ -116,7 +119,7 @@ class UpsampleImpl : public Cloneable<UpsampleImpl> {
   Tensor forward(const Tensor& input);
   UpsampleOptions options;
 };
-VESTA_MODULE(Upsample);
+VESTA_LAYER(Upsample);
 
 class PixelShuffleImpl : public Cloneable<PixelShuffleImpl> {
  public:
@@ -125,7 +128,7 @@ class PixelShuffleImpl : public Cloneable<PixelShuffleImpl> {
   Tensor forward(const Tensor& input);
   PixelShuffleOptions options;
 };
-VESTA_MODULE(PixelShuffle);
+VESTA_LAYER(PixelShuffle);
 class PixelUnshuffleImpl : public Cloneable<PixelUnshuffleImpl> {
  public:
   explicit PixelUnshuffleImpl(const PixelUnshuffleOptions& o) : options(o) {}
@@ -133,6 +136,6 @@ class PixelUnshuffleImpl : public Cloneable<PixelUnshuffleImpl> {
   Tensor forward(const Tensor& input);
   PixelUnshuffleOptions options;
 };
-VESTA_MODULE(PixelUnshuffle);
+VESTA_LAYER(PixelUnshuffle);
 
 }  // namespace vesta::nn

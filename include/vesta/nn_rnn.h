@@ -118,7 +118,7 @@ class RNNImpl : public RecurrentModule<RNNImpl> {
       const utils::rnn::PackedSequence& input, Tensor hx = {});
   RNNOptions options;
 };
-VESTA_MODULE(RNN);
+VESTA_LAYER(RNN);
 
 // Hochreiter & Schmidhuber 1997 with a forget gate; gates i, f, g, o.
 class LSTMImpl : public RecurrentModule<LSTMImpl> {
@@ -133,7 +133,7 @@ class LSTMImpl : public RecurrentModule<LSTMImpl> {
       const utils::rnn::PackedSequence& input, std::optional<States> hx = {});
   LSTMOptions options;
 };
-VESTA_MODULE(LSTM);
+VESTA_LAYER(LSTM);
 
 // Cho et al. 2014; gates r, z, n, with r applied after the matrix product as in PyTorch and cuDNN.
 class GRUImpl : public RecurrentModule<GRUImpl> {
@@ -147,7 +147,7 @@ class GRUImpl : public RecurrentModule<GRUImpl> {
       const utils::rnn::PackedSequence& input, Tensor hx = {});
   GRUOptions options;
 };
-VESTA_MODULE(GRU);
+VESTA_LAYER(GRU);
 
 class RNNCellOptions {
  public:
@@ -188,7 +188,7 @@ class RNNCellImpl : public Cloneable<RNNCellImpl> {
   RNNCellOptions options;
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
 };
-VESTA_MODULE(RNNCell);
+VESTA_LAYER(RNNCell);
 class LSTMCellImpl : public Cloneable<LSTMCellImpl> {
  public:
   using States = std::tuple<Tensor, Tensor>;
@@ -202,7 +202,7 @@ class LSTMCellImpl : public Cloneable<LSTMCellImpl> {
   LSTMCellOptions options;
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
 };
-VESTA_MODULE(LSTMCell);
+VESTA_LAYER(LSTMCell);
 class GRUCellImpl : public Cloneable<GRUCellImpl> {
  public:
   GRUCellImpl(int64_t input_size, int64_t hidden_size)
@@ -215,6 +215,6 @@ class GRUCellImpl : public Cloneable<GRUCellImpl> {
   GRUCellOptions options;
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
 };
-VESTA_MODULE(GRUCell);
+VESTA_LAYER(GRUCell);
 
 }  // namespace vesta::nn

@@ -63,7 +63,7 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   LayerNorm norm1{nullptr}, norm2{nullptr};
   Dropout dropout, dropout1, dropout2;
 };
-VESTA_MODULE(TransformerEncoderLayer);
+VESTA_LAYER(TransformerEncoderLayer);
 
 class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl> {
  public:
@@ -85,7 +85,7 @@ class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl
   LayerNorm norm1{nullptr}, norm2{nullptr}, norm3{nullptr};
   Dropout dropout, dropout1, dropout2, dropout3;
 };
-VESTA_MODULE(TransformerDecoderLayer);
+VESTA_LAYER(TransformerDecoderLayer);
 
 class TransformerEncoderOptions {
  public:
@@ -111,7 +111,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   TransformerEncoderOptions options;
   ModuleList layers;
 };
-VESTA_MODULE(TransformerEncoder);
+VESTA_LAYER(TransformerEncoder);
 
 class TransformerDecoderOptions {
  public:
@@ -139,7 +139,7 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
   TransformerDecoderOptions options;
   ModuleList layers;
 };
-VESTA_MODULE(TransformerDecoder);
+VESTA_LAYER(TransformerDecoder);
 
 class TransformerOptions {
  public:
@@ -183,6 +183,6 @@ class TransformerImpl : public Cloneable<TransformerImpl> {
   TransformerOptions options;
   AnyModule encoder, decoder;
 };
-VESTA_MODULE(Transformer);
+VESTA_LAYER(Transformer);
 
 }  // namespace vesta::nn

@@ -62,15 +62,19 @@ class OptimizerOptions {
   HeldNumber lr_;
 };
 
-#define VESTA_OPTIM_LR(Options)                                                                         \
-  double lr() const { return lr_.get(); }                                                               \
-  Options& lr(double value) {                                                                           \
-    lr_.set(value);                                                                                     \
-    return *this;                                                                                       \
-  }                                                                                                     \
-  std::unique_ptr<OptimizerOptions> clone() const override { return std::make_unique<Options>(*this); } \
-  void visit(OptionVisitor& visitor) override;                                                          \
+#define VESTA_OPTIM_LR(Options)                             \
+  double lr() const { return lr_.get(); }                   \
+  Options& lr(double value) {                               \
+    lr_.set(value);                                         \
+    return *this;                                           \
+  }                                                         \
+  std::unique_ptr<OptimizerOptions> clone() const override; \
+  void visit(OptionVisitor& visitor) override;              \
   void check() const override
+
+// In the .cpp, so that programs which include an optimiser do not compile it.
+#define VESTA_OPTIM_CLONE(Options) \
+  std::unique_ptr<OptimizerOptions> Options::clone() const { return std::make_unique<Options>(*this); }
 
 // Parameters that share options. Without options the optimiser's defaults are copied when the group is added.
 class OptimizerParamGroup {
@@ -81,9 +85,9 @@ class OptimizerParamGroup {
   template <class Options, std::enable_if_t<std::is_base_of_v<OptimizerOptions, Options>, int> = 0>
   OptimizerParamGroup(std::vector<Tensor> params, const Options& options)
       : OptimizerParamGroup(std::move(params), options.clone()) {}
-  OptimizerParamGroup(const OptimizerParamGroup& o)
-      : params_(o.params_), options_(o.options_ ? o.options_->clone() : nullptr), state_(o.state_) {}
-  OptimizerParamGroup(OptimizerParamGroup&&) = default;
+  OptimizerParamGroup(const OptimizerParamGroup& other);
+  OptimizerParamGroup(OptimizerParamGroup&& other) noexcept;
+  ~OptimizerParamGroup();
 
   bool has_options() const { return options_ != nullptr; }
   OptimizerOptions& options();
@@ -104,7 +108,7 @@ class OptimizerParamGroup {
 class Optimizer {
  public:
   using LossClosure = std::function<Tensor()>;
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -133,6 +137,8 @@ class Optimizer {
   virtual void load_state_dict(const StateDict& dict);
 
  protected:
+  // The parameters as the only group.
+  static std::vector<OptimizerParamGroup> one_group(std::vector<Tensor> params);
   // A derived constructor adds the groups.
   Optimizer(std::unique_ptr<OptimizerOptions> defaults, std::vector<std::string> slots);
 
@@ -181,7 +187,7 @@ class OptimizerRule : public Optimizer {
   explicit Name(std::vector<OptimizerParamGroup> groups, const Name##Options& defaults = {})          \
       : OptimizerRule(std::move(groups), defaults) {}                                                 \
   explicit Name(std::vector<Tensor> params, const Name##Options& defaults = {})                       \
-      : Name(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, defaults) {}   \
+      : Name(one_group(std::move(params)), defaults) {}                                               \
   static std::vector<std::string> slot_names();                                                       \
                                                                                                       \
  protected:                                                                                           \

@@ -29,7 +29,7 @@ class LBFGS : public Optimizer {
  public:
   explicit LBFGS(std::vector<OptimizerParamGroup> groups, const LBFGSOptions& defaults = {});
   explicit LBFGS(std::vector<Tensor> params, const LBFGSOptions& defaults = {})
-      : LBFGS(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, defaults) {}
+      : LBFGS(one_group(std::move(params)), defaults) {}
 
   // The loss of the first evaluation. ValueError without a closure.
   Tensor step(const LossClosure& closure = nullptr) override;

@@ -26,6 +26,16 @@ Int checked_add(Int a, Int b, const char* what) {
   return result;
 }
 
+// For arithmetic that may overflow without harm: strides and offsets that no element is reached by, integer elements.
+template <class Int>
+Int wrapping_add(Int a, Int b) {
+  return Int(uint64_t(a) + uint64_t(b));
+}
+template <class Int>
+Int wrapping_mul(Int a, Int b) {
+  return Int(uint64_t(a) * uint64_t(b));
+}
+
 // The number of elements of a shape; 1 for no dims. Sizes must be >= 0. A zero anywhere gives 0, even where
 // the other sizes multiply to more than 63 bits.
 inline int64_t checked_numel(std::span<const int64_t> sizes, const char* what) {

@@ -282,7 +282,8 @@ Tensor make_view(const Op& op, TensorImpl* base, const OutMeta& m, ViewCreation 
   impl->device = base->device;
   impl->offset = m.offset.raw();
   if (base->bits & TensorImpl::kHasData)
-    impl->data = static_cast<char*>(base->storage->data) + impl->offset * int64_t(element_size(m.dtype));
+    impl->data =
+        static_cast<char*>(base->storage->data) + wrapping_mul(impl->offset, int64_t(element_size(m.dtype)));
   else
     impl->bits &= ~TensorImpl::kHasData;
   impl->bits |=

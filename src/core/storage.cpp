@@ -195,8 +195,8 @@ void set_contiguous(TensorImpl* impl, const int64_t* sizes, int ndim) {
   for (int d = ndim - 1; d >= 0; --d) {
     own[d] = sizes[d];
     strides[d] = step;
-    step *= sizes[d] > 1 ? sizes[d] : 1;
-    numel *= sizes[d];
+    step = wrapping_mul(step, sizes[d] > 1 ? sizes[d] : 1);
+    numel = wrapping_mul(numel, sizes[d]);
   }
   impl->numel = numel;
   impl->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
@@ -219,7 +219,7 @@ bool is_dense(const int64_t* sizes, const int64_t* strides, int ndim) {
   int64_t expected = 1;
   for (int k = 0; k < n; ++k) {
     if (strides[order[k]] != expected) return false;
-    expected *= sizes[order[k]];
+    expected = wrapping_mul(expected, sizes[order[k]]);
   }
   return true;
 }
@@ -232,10 +232,10 @@ void refresh_facts(TensorImpl* impl) {
   int64_t numel = 1, expected = 1;
   bool contiguous = true;
   for (int d = impl->ndim - 1; d >= 0; --d) {
-    numel *= sizes[d];
+    numel = wrapping_mul(numel, sizes[d]);
     if (sizes[d] != 1) {
       contiguous &= strides[d] == expected;
-      expected *= sizes[d];
+      expected = wrapping_mul(expected, sizes[d]);
     }
   }
   contiguous |= numel == 0;

@@ -140,6 +140,11 @@ ModulePtr<Module> ModuleDictImpl::pop(const std::string& name) {
 void ModuleDictImpl::clear() {
   for (const auto& name : items_.keys()) pop(name);
 }
+std::vector<std::string> ModuleDictImpl::keys() const { return items_.keys(); }
+std::vector<ModulePtr<Module>> ModuleDictImpl::values() const { return items_.values(); }
+std::vector<std::pair<std::string, ModulePtr<Module>>> ModuleDictImpl::items() const {
+  return items_.pairs();
+}
 void ModuleDictImpl::describe(std::ostream& out) const { out << "vesta::nn::ModuleDict"; }
 void ModuleDictImpl::adopt_structure_of(const Module& source, std::optional<Device> device) {
   const auto& other = static_cast<const ModuleDictImpl&>(source);
@@ -198,6 +203,9 @@ bool ParameterDictImpl::contains(const std::string& name) const { return own_par
 size_t ParameterDictImpl::size() const { return own_parameters().size(); }
 std::vector<std::string> ParameterDictImpl::keys() const { return own_parameters().keys(); }
 std::vector<Tensor> ParameterDictImpl::values() const { return own_parameters().values(); }
+std::vector<std::pair<std::string, Tensor>> ParameterDictImpl::items() const {
+  return own_parameters().pairs();
+}
 void ParameterDictImpl::describe(std::ostream& out) const { out << "vesta::nn::ParameterDict"; }
 void ParameterDictImpl::pretty_print(std::ostream& out) const {
   describe(out);

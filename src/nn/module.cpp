@@ -252,6 +252,8 @@ void Module::set_child(const std::string& name, ModulePtr<Module> module) {
   VESTA_CHECK(module, "replace_module: the module '", name, "' is null");
   children_[name] = std::move(module);
 }
+void Module::unregister_parameter(const std::string& name) { parameters_.erase(name); }
+void Module::unregister_buffer(const std::string& name) { buffers_.erase(name); }
 void Module::unregister_module(const std::string& name) { children_.erase(name); }
 
 void Module::describe(std::ostream& out) const { out << name(); }

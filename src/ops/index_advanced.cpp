@@ -2,6 +2,7 @@
 // positions (take, put). Boolean masks become positions first: their number depends on the data.
 #include <cstring>
 
+#include "base/checked_math.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "ops/index_kernels.h"
@@ -466,8 +467,7 @@ OP("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
 OP("masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -> Tensor",
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
-      int64_t n = 1;
-      for (int64_t s : a.ints(2)) n *= s;
+      int64_t n = checked_numel({a.ints(2).begin(), a.ints(2).size()}, "masked_scatter_backward: sizes");
       Tensor picked = a.tensor(0).masked_select(a.tensor(1));
       int64_t missing = n - picked.numel();
       if (missing > 0) picked = cat({picked, zeros({missing}, picked.options())});

@@ -78,7 +78,7 @@ void check_groups(const InferCtx& c, int size_at) {
   int64_t n = c.integer(size_at), ch = c.integer(size_at + 1), inner = c.integer(size_at + 2), groups = c.integer(size_at + 3);
   VESTA_CHECK(groups >= 1 && ch % groups == 0, c.name(), ": ", ch, " channels do not divide into ", groups, " groups");
   VESTA_CHECK(c.sizes(0)[0] == n && c.sizes(0)[1] == ch, c.name(), ": the input's sizes are not N and C");
-  VESTA_CHECK(numel_of(c, 0) == SymInt(n * ch * inner), c.name(), ": the input does not have N * C * HxW elements");
+  VESTA_CHECK(numel_of(c, 0) == SymInt(n) * ch * inner, c.name(), ": the input does not have N * C * HxW elements");
 }
 void infer_group_norm(InferCtx& c) {
   check_groups(c, 3);

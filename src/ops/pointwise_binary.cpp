@@ -1,4 +1,6 @@
 // Pointwise operators of two tensors, or of a tensor and a number: arithmetic, comparison, logic, extrema.
+#include <limits>
+
 #include "core/promotion.h"
 #include "vesta/op.h"
 
@@ -177,7 +179,7 @@ OP("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
       Scalar e = g.scalar(1);
       if (e.equal(0)) return zeros_like(g.dy());
       if (e.equal(2)) return g.dy() * (g.in(0) * 2).conj();
-      Scalar less = e.isComplex() ? Scalar(e.toComplexDouble() - 1.0) : e.isFloatingPoint() ? Scalar(e.toDouble() - 1) : Scalar(e.toLong() - 1);
+      Scalar less = e.isComplex() ? Scalar(e.toComplexDouble() - 1.0) : e.isFloatingPoint() || e.toLong() == std::numeric_limits<int64_t>::min() ? Scalar(e.toDouble() - 1) : Scalar(e.toLong() - 1);
       return g.dy() * (g.in(0).pow(less) * e).conj(); }); },
   .shard   = Shard::pointwise(),
   .doc     = "self to the power of a number.",

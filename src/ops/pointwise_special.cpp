@@ -113,7 +113,7 @@ OP("round.decimals(Tensor self, *, int decimals) -> Tensor",
   .decompose = [](const Args& a) -> Results {
       int64_t n = a.integer(1);
       if (n == 0) return round(a.tensor(0));
-      return _round_scaled(a.tensor(0), std::pow(10.0, double(std::abs(n))), n > 0); },
+      return _round_scaled(a.tensor(0), std::pow(10.0, std::abs(double(n))), n > 0); },
   .shard = {"pw-inc"}, .doc = "Rounded to a number of decimals; negative counts round to tens, hundreds and so on.",
   .samples = [](SampleGen& s) { s.unary(s.shapes(), {}, 1); s.unary({{3, 4}}, range(-300, 300), -2); }),
 OP("_round_scaled(Tensor self, float scale, bool up) -> Tensor",

@@ -196,6 +196,10 @@ void random_between(const KernelCtx& k, int64_t low, int64_t high_inclusive, int
   VESTA_CHECK(high_inclusive <= largest(t.dtype()) || is_floating_point(t.dtype()), k.name(), ": ", high_inclusive, " does not fit ", dtype_name(t.dtype()));
   fill_integers(t, next_stream(k, generator_at), low, uint64_t(high_inclusive) - uint64_t(low) + 1);
 }
+int64_t below(const KernelCtx& k, int64_t end) {
+  VESTA_CHECK(end > std::numeric_limits<int64_t>::min(), k.name(), ": the interval is empty: it ends before ", end);
+  return end - 1;
+}
 int zero_grad(const Grad& g) {
   return grads(G(0) { return zeros_like(g.dy()); });
 }
@@ -450,11 +454,11 @@ OP("random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)",
   .random = true, .vjp = zero_grad, .shard = {"random"}, .doc = "Overwrites self with integers from 0 to the dtype's largest (floats: to 2^digits).",
   .samples = [](SampleGen& s) { if (!is_complex(s.dtype())) s(s.t({3, 4})); }),
 OP("random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)",
-  .types = any_types, .kernels = {{Cpu, [](const KernelCtx& k) { random_between(k, 0, k.integer(1) - 1, 2); }}},
+  .types = any_types, .kernels = {{Cpu, [](const KernelCtx& k) { random_between(k, 0, below(k, k.integer(1)), 2); }}},
   .random = true, .vjp = zero_grad, .shard = {"random"}, .doc = "Overwrites self with integers in [0, to).",
   .samples = [](SampleGen& s) { if (!is_complex(s.dtype())) s(s.t({3, 4}), 2); }),
 OP("random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)",
-  .types = any_types, .kernels = {{Cpu, [](const KernelCtx& k) { random_between(k, k.integer(1), k.has(2) ? k.integer(2) - 1 : largest(k.tensor(0).dtype()), 3); }}},
+  .types = any_types, .kernels = {{Cpu, [](const KernelCtx& k) { random_between(k, k.integer(1), k.has(2) ? below(k, k.integer(2)) : largest(k.tensor(0).dtype()), 3); }}},
   .random = true, .vjp = zero_grad, .shard = {"random"}, .doc = "Overwrites self with integers in [from, to), or from `from` to the dtype's largest.",
   .samples = [](SampleGen& s) { if (!is_complex(s.dtype())) s(s.t({3, 4}), 0, 2); }),
 OP("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",

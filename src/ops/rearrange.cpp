@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked_math.h"
 #include "base/thread_pool.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
@@ -88,7 +89,8 @@ void infer_triangle(InferCtx& c) {
 void run_triangle(const KernelCtx& k, bool lower) {
   Tensor t = k.tensor(0).contiguous(), &out = k.out();
   if (out.numel() == 0) return;
-  int64_t rows = t.size(-2), cols = t.size(-1), diagonal = k.integer(1), element = int64_t(t.element_size());
+  int64_t rows = t.size(-2), cols = t.size(-1), element = int64_t(t.element_size());
+  int64_t diagonal = std::clamp<int64_t>(k.integer(1), -rows - 1, cols + 1);  // beyond these all rows are alike
   auto* from = static_cast<const char*>(t.data_ptr());
   auto* to = static_cast<char*>(out.data_ptr());
   parallel_for(0, t.numel() / cols, std::max<int64_t>(1, 32768 / cols), [&](int64_t begin, int64_t end) {
@@ -108,6 +110,16 @@ void run_triangle(const KernelCtx& k, bool lower) {
   });
 }
 
+// The inverse of roll. Shifts are taken modulo the size first: the smallest integer has no negative.
+Tensor roll_back(const Tensor& t, IntArrayRef shifts, IntArrayRef dims) {
+  Ints back;
+  for (size_t k = 0; k < shifts.size(); ++k) {
+    int64_t n = std::max<int64_t>(1, dims.empty() ? t.numel() : t.size(dims[k]));
+    back.push_back(-(shifts[k] % n));
+  }
+  return t.roll(back, dims);
+}
+
 // ---- repeat ----
 Results repeat_tensor(const Args& a, const Tensor& t, IntArrayRef repeats) {
   VESTA_CHECK(int64_t(repeats.size()) >= t.dim(), a.name(), ": expected at least ", t.dim(), " repeats, got ", repeats.size());
@@ -118,7 +130,7 @@ Results repeat_tensor(const Args& a, const Tensor& t, IntArrayRef repeats) {
     VESTA_CHECK(r >= 0, a.name(), ": expected repeats >= 0, got ", r);
     split.push_back(1), split.push_back(s);
     wide.push_back(r), wide.push_back(s);
-    sizes.push_back(r * s);
+    sizes.push_back(checked_mul(r, s, "repeat: a size"));
   }
   // Always a copy: where only leading dims are repeated, reshape would give a view of one memory.
   return t.reshape(split).expand(wide).clone(MemoryFormat::Contiguous).view(sizes);
@@ -183,7 +195,7 @@ OP("flipud(Tensor self) -> Tensor",
   .shard = {"shard-exceptdim"}, .doc = "flip of dim 0.", .samples = [](SampleGen& s) { s(s.t({3, 4})); }),
 OP("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor",
   .forms = Out, .types = any_types, .infer = infer_roll, .kernels = {{Cpu, k_roll}},
-  .vjp = [](const Grad& g) { return grads(G(0) { Ints back; for (int64_t s : g.ints(1)) back.push_back(-s); return g.dy().roll(back, g.ints(2)); }); },
+  .vjp = [](const Grad& g) { return grads(G(0) { return roll_back(g.dy(), g.ints(1), g.ints(2)); }); },
   .shard = {"shard-exceptdim"}, .doc = "Elements shifted along dims and brought in again at the other end; flat without dims.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), Ints{1}, Ints{0}); s(s.t({3, 4}), Ints{-1, 2}, Ints{0, 1}); s(s.t({3, 4}), Ints{5}); }),
 OP("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor",

@@ -171,8 +171,9 @@ struct StackResult {
 // x: [rows, features]; h0 and c0: [layers * directions, batch, ...].
 StackResult run_stack(const Args& a, const Stack& s, Tensor x, const std::vector<int64_t>& batch_sizes, const Tensor& h0, const Tensor& c0, TensorList params) {
   const bool lstm = s.mode == RnnMode::Lstm;
-  const int64_t directions = s.bidirectional ? 2 : 1, cells = s.layers * directions;
+  const int64_t directions = s.bidirectional ? 2 : 1;
   VESTA_CHECK(s.layers > 0 && s.layers < (1 << 20), a.name(), ": expected num_layers > 0, got ", s.layers);
+  const int64_t cells = s.layers * directions;
   VESTA_CHECK(s.dropout >= 0 && s.dropout <= 1, a.name(), ": expected a dropout probability in [0, 1], got ", s.dropout);
   VESTA_CHECK(h0.defined() && h0.dim() == 3 && h0.size(0) == cells && h0.size(1) == batch_sizes[0], a.name(), ": expected hidden states of [", cells, ", ", batch_sizes[0], ", hidden]");
   VESTA_CHECK(!lstm || (c0.defined() && c0.dim() == 3 && c0.size(0) == cells && c0.size(1) == batch_sizes[0]), a.name(), ": expected cell states of [", cells, ", ", batch_sizes[0], ", hidden]");

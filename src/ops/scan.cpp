@@ -1,6 +1,7 @@
 // Scans along a dim: cumsum, cumprod, cummax, cummin, logcumsumexp, and differences.
 #include <cmath>
 
+#include "base/checked_math.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
 #include "ops/index_kernels.h"
@@ -62,8 +63,8 @@ void k_cumulate(const KernelCtx& k) {
     T* q = out.data_ptr<T>();
     auto step = [](A& acc, T v) {
       if constexpr (std::is_same_v<T, bool>) acc = product ? acc && v : acc || v;
-      else if constexpr (product) acc = A(acc * A(v));
-      else acc = A(acc + A(v));
+      else if constexpr (std::is_integral_v<A>) acc = product ? wrapping_mul(acc, A(v)) : wrapping_add(acc, A(v));
+      else acc = product ? acc * A(v) : acc + A(v);
     };
     // Columns of one outer index run together, so that memory is read in rows.
     constexpr int64_t kColumns = 64;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked_math.h"
 #include "ops/infer.h"
 #include "vesta/op.h"
 
@@ -185,7 +186,7 @@ OP("unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)",
           unknown = int64_t(k);
         } else {
           VESTA_CHECK(parts[k] >= 0, "unflatten: expected sizes >= 0 or -1, got ", parts[k]);
-          known *= parts[k];
+          known = checked_mul(known, parts[k], "unflatten: the product of the sizes");
         }
       }
       if (unknown >= 0) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/checked_math.h"
 #include "base/thread_pool.h"
 #include "ops/infer.h"
 #include "ops/numbers.h"
@@ -322,9 +323,9 @@ OP("polygamma(int n, Tensor self) -> Tensor",
       int64_t n = a.integer(0);
       VESTA_CHECK(n >= 0, "polygamma: expected n >= 0, got ", n);
       if (n == 0) return digamma(a.tensor(1));
-      return special_zeta(double(n + 1), a.tensor(1)) * ((n % 2 ? 1.0 : -1.0) * std::exp(std::lgamma(double(n) + 1))); },
+      return special_zeta(double(n) + 1, a.tensor(1)) * ((n % 2 ? 1.0 : -1.0) * std::exp(std::lgamma(double(n) + 1))); },
   .save = {in(1)},
-  .vjp = [](const Grad& g) { return grads(G(1) { return g.dy() * polygamma(g.integer(0) + 1, g.in(1)); }); },
+  .vjp = [](const Grad& g) { return grads(G(1) { return g.dy() * polygamma(checked_add(g.integer(0), int64_t(1), "polygamma: n"), g.in(1)); }); },
   .shard = Shard::pointwise(), .doc = "The n-th derivative of digamma.",
   .samples = [](SampleGen& s) { for (int n : {0, 1, 2}) s(n, s.t({3, 4}, range(1, 3))); s(1, s.t({}, range(1, 3))); }),
 OP("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",

@@ -30,6 +30,7 @@ void AdafactorOptions::visit(OptionVisitor& v) {
   v.visit("weight_decay", weight_decay());
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(AdafactorOptions)
 void AdafactorOptions::check() const {
   VESTA_CHECK(lr() >= 0, "Adafactor: expected lr >= 0, got ", lr());
   VESTA_CHECK(beta2_decay() <= 0, "Adafactor: expected beta2_decay <= 0, got ", beta2_decay());

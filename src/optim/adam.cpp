@@ -54,8 +54,10 @@ void adam(const Options& o, std::vector<Tensor>& params, std::vector<Tensor>& gr
 }  // namespace
 
 void AdamOptions::visit(OptionVisitor& v) { visit_options(*this, lr_, v); }
+VESTA_OPTIM_CLONE(AdamOptions)
 void AdamOptions::check() const { check_options("Adam", *this); }
 void AdamWOptions::visit(OptionVisitor& v) { visit_options(*this, lr_, v); }
+VESTA_OPTIM_CLONE(AdamWOptions)
 void AdamWOptions::check() const { check_options("AdamW", *this); }
 
 std::vector<std::string> Adam::slot_names() { return adam_slot_names(); }

@@ -45,6 +45,7 @@ void LBFGSOptions::visit(OptionVisitor& v) {
     line_search_fn(search ? std::optional<std::string>("strong_wolfe") : std::nullopt);
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(LBFGSOptions)
 void LBFGSOptions::check() const {
   VESTA_CHECK(lr() >= 0, "LBFGS: expected lr >= 0, got ", lr());
   VESTA_CHECK(max_iter() >= 0 && history_size() > 0,

@@ -36,6 +36,7 @@ void RMSpropOptions::visit(OptionVisitor& v) {
   v.visit("centered", centered());
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(RMSpropOptions)
 void RMSpropOptions::check() const {
   check_not_negative("RMSprop", "lr", lr());
   check_not_negative("RMSprop", "eps", eps());
@@ -81,6 +82,7 @@ void AdagradOptions::visit(OptionVisitor& v) {
   v.visit("eps", eps());
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(AdagradOptions)
 void AdagradOptions::check() const {
   check_not_negative("Adagrad", "lr", lr());
   check_not_negative("Adagrad", "lr_decay", lr_decay());
@@ -112,6 +114,7 @@ void AdadeltaOptions::visit(OptionVisitor& v) {
   v.visit("weight_decay", weight_decay());
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(AdadeltaOptions)
 void AdadeltaOptions::check() const {
   check_not_negative("Adadelta", "lr", lr());
   VESTA_CHECK(rho() >= 0 && rho() <= 1, "Adadelta: expected rho between 0 and 1, got ", rho());
@@ -144,6 +147,7 @@ void AdamaxOptions::visit(OptionVisitor& v) {
   v.visit("weight_decay", weight_decay());
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(AdamaxOptions)
 void AdamaxOptions::check() const {
   check_not_negative("Adamax", "lr", lr());
   check_betas("Adamax", betas());
@@ -177,6 +181,7 @@ void NAdamOptions::visit(OptionVisitor& v) {
   v.visit("decoupled_weight_decay", decoupled_weight_decay());
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(NAdamOptions)
 void NAdamOptions::check() const {
   check_not_negative("NAdam", "lr", lr());
   check_betas("NAdam", betas());
@@ -225,6 +230,7 @@ void RAdamOptions::visit(OptionVisitor& v) {
   v.visit("decoupled_weight_decay", decoupled_weight_decay());
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(RAdamOptions)
 void RAdamOptions::check() const {
   check_not_negative("RAdam", "lr", lr());
   check_betas("RAdam", betas());

@@ -71,6 +71,19 @@ OptimizerOptions& OptimizerParamGroup::options() {
   return *options_;
 }
 
+OptimizerParamGroup::OptimizerParamGroup(const OptimizerParamGroup& other)
+    : params_(other.params_),
+      options_(other.options_ ? other.options_->clone() : nullptr),
+      state_(other.state_) {}
+OptimizerParamGroup::OptimizerParamGroup(OptimizerParamGroup&&) noexcept = default;
+OptimizerParamGroup::~OptimizerParamGroup() = default;
+
+Optimizer::~Optimizer() = default;
+std::vector<OptimizerParamGroup> Optimizer::one_group(std::vector<Tensor> params) {
+  std::vector<OptimizerParamGroup> groups;
+  groups.emplace_back(std::move(params));
+  return groups;
+}
 Optimizer::Optimizer(std::unique_ptr<OptimizerOptions> defaults, std::vector<std::string> slots)
     : slots_(std::move(slots)), defaults_(std::move(defaults)) {
   defaults_->check();

@@ -15,6 +15,7 @@ void SGDOptions::visit(OptionVisitor& v) {
   v.visit("nesterov", nesterov());
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(SGDOptions)
 void SGDOptions::check() const {
   VESTA_CHECK(lr() >= 0, "SGD: expected lr >= 0, got ", lr());
   VESTA_CHECK(momentum() >= 0, "SGD: expected momentum >= 0, got ", momentum());

@@ -14,6 +14,7 @@ void RpropOptions::visit(OptionVisitor& v) {
   v.visit("step_size_max", std::get<1>(step_sizes()));
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(RpropOptions)
 void RpropOptions::check() const {
   VESTA_CHECK(lr() >= 0, "Rprop: expected lr >= 0, got ", lr());
   const auto [minus, plus] = etas();
@@ -51,6 +52,7 @@ void ASGDOptions::visit(OptionVisitor& v) {
   v.visit("weight_decay", weight_decay());
   v.visit("maximize", maximize());
 }
+VESTA_OPTIM_CLONE(ASGDOptions)
 void ASGDOptions::check() const {
   VESTA_CHECK(lr() >= 0, "ASGD: expected lr >= 0, got ", lr());
   VESTA_CHECK(weight_decay() >= 0, "ASGD: expected weight_decay >= 0, got ", weight_decay());
@@ -139,6 +141,7 @@ void MuonOptions::visit(OptionVisitor& v) {
   v.visit("adjust_lr_fn", rule);
   if (rule >= 0 && rule < 3) adjust_lr_fn(kRateRules[rule]);
 }
+VESTA_OPTIM_CLONE(MuonOptions)
 void MuonOptions::check() const {
   VESTA_CHECK(lr() >= 0, "Muon: expected lr >= 0, got ", lr());
   VESTA_CHECK(momentum() >= 0, "Muon: expected momentum >= 0, got ", momentum());

@@ -1,5 +1,5 @@
 #pragma once
-// Small helpers of the autograd tests: tensors from numbers, and the text of an expected error.
+// Small helpers of the autograd tests: tensors from numbers.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/storage.h"
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
 
@@ -29,36 +30,8 @@ inline Tensor param(std::vector<float> v, std::vector<int64_t> sizes = {}) {
   t.requires_grad_();
   return t;
 }
-inline std::vector<double> values(const Tensor& t) {
-  if (!t.defined()) return {};
-  NoGradGuard no_grad;
-  Tensor c = t.detach().to(kDouble).contiguous();
-  auto* p = static_cast<const double*>(c.data_ptr());
-  return {p, p + c.numel()};
-}
 using Doubles = std::vector<double>;
-
-// what() of the error of type E that f throws; fails where it throws nothing or something else.
-template <class E, class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    ADD_FAILURE() << "another error: " << e.what();
-    return "";
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-#define EXPECT_CONTAINS(text, part)                                                                        \
-  EXPECT_PRED2([](const std::string& text_,                                                                \
-                  const std::string& part_) { return ::vesta::autograd_testing::contains(text_, part_); }, \
-               text, std::string(part))
+inline Doubles values(const Tensor& t) { return test::numbers(t); }
+using test::error_of;
 
 }  // namespace vesta::autograd_testing

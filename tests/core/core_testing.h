@@ -1,5 +1,5 @@
 #pragma once
-// Small helpers of the core tests: tensors from numbers, values back, and the text of an expected error.
+// Small helpers of the core tests: tensors from numbers, values back.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/storage.h"
+#include "support/expect.h"
 #include "vesta/ops.h"
 
 namespace vesta::core_testing {
@@ -25,31 +26,9 @@ inline Tensor mask(std::vector<int> v, std::vector<int64_t> sizes) {
   return t;
 }
 using Doubles = std::vector<double>;
-inline Doubles values(const Tensor& t) {
-  Tensor c = t.detach().to(kDouble).contiguous();
-  auto* p = static_cast<const double*>(c.data_ptr());
-  return {p, p + c.numel()};
-}
+inline Doubles values(const Tensor& t) { return test::numbers(t); }
 using Sizes = std::vector<int64_t>;
 inline Sizes sizes(const Tensor& t) { return t.sizes().vec(); }
-
-// what() of the error of type E that f throws; fails where it throws nothing or something else.
-template <class E, class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    ADD_FAILURE() << "another error: " << e.what();
-    return "";
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-#define EXPECT_CONTAINS(text, part)                                                             \
-  EXPECT_PRED2([](const std::string& text_,                                                     \
-                  const std::string& part_) { return text_.find(part_) != std::string::npos; }, \
-               text, std::string(part))
+using test::error_of;
 
 }  // namespace vesta::core_testing

@@ -1,5 +1,5 @@
 // Activations against their formulas in double.
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 
@@ -48,13 +48,13 @@ TEST(Activations, EqualTheirFormulas) {
     for (const auto& shape : std::vector<std::vector<int64_t>>{{}, {0}, {7}, {3, 5}}) {
       const Tensor x = randn(shape).to(kFloat64);
       std::vector<double> expected;
-      for (const double v : numbers_of(x)) expected.push_back(c.formula(v));
-      expect_numbers(c.module(x.to(kFloat32)), expected, 1e-5);
+      for (const double v : test::numbers(x)) expected.push_back(c.formula(v));
+      test::expect_close(c.module(x.to(kFloat32)), expected, 1e-5);
     }
     const Tensor strided = randn({4, 6}).t();
     std::vector<double> expected;
-    for (const double v : numbers_of(strided)) expected.push_back(c.formula(v));
-    expect_numbers(c.module(strided), expected, 1e-5);
+    for (const double v : test::numbers(strided)) expected.push_back(c.formula(v));
+    test::expect_close(c.module(strided), expected, 1e-5);
   }
 }
 
@@ -74,7 +74,7 @@ TEST(Activations, WorkInPlaceWhereAsked) {
 TEST(RReLU, DrawsItsSlopesInTraining) {
   manual_seed(kSeed);
   RReLU layer(RReLUOptions().lower(0.2).upper(0.4));
-  const auto y = numbers_of(layer(full({2000}, -1.0)));
+  const auto y = test::numbers(layer(full({2000}, -1.0)));
   double low = 0, high = -1, sum = 0;
   for (const double v : y) {
     low = std::min(low, v);
@@ -95,8 +95,8 @@ TEST(PReLU, HasOneSlopeForEachChannel) {
     layer->weight[1].fill_(0.5);
   }
   const Tensor y = layer(full({2, 3, 2}, -1.0));
-  expect_numbers(y.select(1, 1), {-0.5, -0.5, -0.5, -0.5}, 0);
-  expect_numbers(y.select(1, 2), {-0.25, -0.25, -0.25, -0.25}, 0);
+  test::expect_close(y.select(1, 1), {-0.5, -0.5, -0.5, -0.5}, 0);
+  test::expect_close(y.select(1, 2), {-0.25, -0.25, -0.25, -0.25}, 0);
   EXPECT_THROW(PReLU(PReLUOptions(0)), ValueError);
 }
 
@@ -104,7 +104,7 @@ TEST(Softmax2d, SumsToOneOverTheChannels) {
   manual_seed(kSeed);
   for (const auto& shape : std::vector<std::vector<int64_t>>{{2, 5, 3, 4}, {5, 3, 4}}) {
     const Tensor sums = Softmax2d()(randn(shape)).sum({-3});
-    expect_tensors(sums, ones_like(sums), 1e-5);
+    test::expect_close(sums, ones_like(sums), 1e-5);
   }
   EXPECT_THROW(Softmax2d()(randn({2, 3})), ValueError);
 }
@@ -113,16 +113,17 @@ TEST(GumbelSoftmax, IsAOneHotVectorWithASoftGradient) {
   manual_seed(kSeed);
   const Tensor logits = randn({40, 6}).requires_grad_();
   const Tensor soft = F::gumbel_softmax(logits, F::GumbelSoftmaxFuncOptions().tau(0.5));
-  expect_tensors(soft.sum({-1}), ones({40}), 1e-5);
+  test::expect_close(soft.sum({-1}), ones({40}), 1e-5);
   const Tensor hard = F::gumbel_softmax(logits, F::GumbelSoftmaxFuncOptions().hard(true));
-  for (const double v : numbers_of(hard)) EXPECT_TRUE(std::abs(v) < 1e-6 || std::abs(v - 1) < 1e-6) << v;
-  expect_tensors(hard.sum({-1}), ones({40}), 1e-5);
+  for (const double v : test::numbers(hard)) EXPECT_TRUE(std::abs(v) < 1e-6 || std::abs(v - 1) < 1e-6) << v;
+  test::expect_close(hard.sum({-1}), ones({40}), 1e-5);
   (hard * randn({40, 6})).sum().backward();
   EXPECT_GT(logits.grad().abs().sum().item<double>(), 0);
   EXPECT_THROW(F::gumbel_softmax(logits, F::GumbelSoftmaxFuncOptions().tau(0)), ValueError);
   // How often each class wins is its probability: 4 standard deviations of 20000 draws.
   const Tensor odds = (arange(4) + 1).to(kFloat32).log().expand({20000, 4});
-  const auto wins = numbers_of(F::gumbel_softmax(odds, F::GumbelSoftmaxFuncOptions().hard(true)).mean({0}));
+  const auto wins =
+      test::numbers(F::gumbel_softmax(odds, F::GumbelSoftmaxFuncOptions().hard(true)).mean({0}));
   for (size_t i = 0; i < 4; ++i) {
     const double p = double(i + 1) / 10;
     EXPECT_NEAR(wins[i], p, 4 * std::sqrt(p * (1 - p) / 20000)) << "seed " << kSeed;

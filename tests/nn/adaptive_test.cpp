@@ -1,5 +1,5 @@
 // AdaptiveLogSoftmaxWithLoss, and embeddings whose rows are kept short.
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 
@@ -22,13 +22,13 @@ double log_probability(const AdaptiveLogSoftmaxWithLoss& m, const Tensor& row, i
     return scores[i] - std::log(sum);
   };
   const auto times = [](const Tensor& weight, const std::vector<double>& x) {
-    const auto w = numbers_of(weight);
+    const auto w = test::numbers(weight);
     std::vector<double> y(size_t(weight.size(0)));
     for (size_t o = 0; o < y.size(); ++o)
       for (size_t i = 0; i < x.size(); ++i) y[o] += w[o * x.size() + i] * x[i];
     return y;
   };
-  const auto x = numbers_of(row), head = times(m->head->weight, x);
+  const auto x = test::numbers(row), head = times(m->head->weight, x);
   if (target < 4) return log_softmax_of(head, size_t(target));
   const int64_t cluster = target < 9 ? 0 : 1;
   auto& tail = m->tail->at<Sequential>(size_t(cluster));
@@ -54,14 +54,14 @@ TEST(AdaptiveLogSoftmaxWithLoss, AddsTheClustersAndTheirClasses) {
     sum += expected.back();
     EXPECT_NEAR(all[int64_t(i)][targets[i]].item<double>(), expected.back(), 1e-5);
   }
-  expect_numbers(output, expected, 1e-5);
-  expect_numbers(loss, {-sum / 7}, 1e-5);
-  expect_tensors(all.exp().sum({1}), ones({7}), 1e-5);
+  test::expect_close(output, expected, 1e-5);
+  test::expect_close(loss, {-sum / 7}, 1e-5);
+  test::expect_close(all.exp().sum({1}), ones({7}), 1e-5);
   EXPECT_TRUE(equal(m->predict(x), all.argmax(1)));
   const auto single = m(x[2], classes({4})[0]);
-  expect_numbers(single.output, {expected[2]}, 1e-5);
+  test::expect_close(single.output, {expected[2]}, 1e-5);
   const AdaptiveLogSoftmaxWithLoss copy(module_cast<AdaptiveLogSoftmaxWithLossImpl>(m->clone()));
-  expect_tensors(copy->log_prob(x), all, 0);
+  test::expect_close(copy->log_prob(x), all, 0);
 }
 
 TEST(AdaptiveLogSoftmaxWithLoss, GradientsAgreeWithDifferences) {
@@ -99,13 +99,13 @@ TEST(Embedding, KeepsTheRowsItLooksUpShort) {
   EXPECT_EQ(embedding->options.padding_idx(), 5);
   EXPECT_TRUE(embedding->weight.requires_grad());
   const Tensor out = embedding(classes({1, 3, 1}));
-  expect_tensors(out.abs().sum({1}), ones({3}), 1e-4);
+  test::expect_close(out.abs().sum({1}), ones({3}), 1e-4);
   const Tensor norms = embedding->weight.detach().abs().sum({1});
-  for (const int64_t row : {0, 2, 4, 5}) expect_tensors(embedding->weight[row], table[row], 0);
+  for (const int64_t row : {0, 2, 4, 5}) test::expect_close(embedding->weight[row], table[row], 0);
   EXPECT_NEAR(norms[1].item<double>(), 1, 1e-4);
   const Tensor before = embedding->weight.detach().clone();
   embedding(classes({1, 3}));
-  expect_tensors(embedding->weight, before, 1e-6);
+  test::expect_close(embedding->weight, before, 1e-6);
   EXPECT_THROW(embedding(classes({6})), IndexError);
 }
 

@@ -1,5 +1,5 @@
 // AnyValue, AnyModule, and Sequential over modules of any signature.
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/nn.h"
 
 namespace vesta::nn {
@@ -31,11 +31,12 @@ TEST(AnyValue, GivesBackExactlyTheTypeThatWasPutIn) {
 TEST(AnyModule, CallsForwardWithValuesOfAnyTypes) {
   AnyModule any(Count(3));
   EXPECT_EQ(any.forward<int>(4, std::string("xy")), 9);
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(test::error_of([&] {
               any.forward<int>(4.0, std::string("xy"));
             }).find("argument #0 of type int, got double"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { any.forward<int>(4); }).find("expected 2 arguments, got 1"), std::string::npos);
+  EXPECT_NE(test::error_of([&] { any.forward<int>(4); }).find("expected 2 arguments, got 1"),
+            std::string::npos);
   EXPECT_THROW(any.forward<double>(4, std::string("xy")), TypeError);
   EXPECT_EQ(any.get<Count>()->start_, 3);
   EXPECT_EQ(any.get<CountImpl>().start_, 3);
@@ -49,7 +50,7 @@ TEST(AnyModule, TakesModulesByValueByPointerAndByHolder) {
   EXPECT_EQ(AnyModule(make_module<CountImpl>(2)).forward<int>(1, std::string()), 3);
   AnyModule empty;
   EXPECT_TRUE(empty.is_empty());
-  EXPECT_EQ(message_of([&] { empty.forward(ones({1})); }),
+  EXPECT_EQ(test::error_of([&] { empty.forward(ones({1})); }),
             "AnyModule: cannot call forward on an empty module");
   empty = Count(4);
   EXPECT_EQ(empty.forward<int>(1, std::string()), 5);
@@ -60,7 +61,7 @@ TEST(AnyModule, FillsInTheDefaultsOfForward) {
   EXPECT_EQ(any.forward<int>(1), 321);
   EXPECT_EQ(any.forward<int>(1, 5), 351);
   EXPECT_EQ(any.forward<int>(1, 5, 7.0), 751);
-  EXPECT_NE(message_of([&] { any.forward<int>(); }).find("expected 1 to 3 arguments, got 0"),
+  EXPECT_NE(test::error_of([&] { any.forward<int>(); }).find("expected 1 to 3 arguments, got 0"),
             std::string::npos);
 }
 
@@ -72,7 +73,7 @@ TEST(Sequential, PassesValuesOfOtherTypesFromModuleToModule) {
     Tensor forward(std::tuple<Tensor, int> both) { return std::get<0>(both) * std::get<1>(both); }
   };
   Sequential net(Identity(), make_module<SplitImpl>(), make_module<JoinImpl>(), ReLU());
-  expect_numbers(net(full({2}, 1.5)), {9, 9}, 0);
+  test::expect_close(net(full({2}, 1.5)), {9, 9}, 0);
   Sequential numbers(Count(1), make_module<DefaultsImpl>());
   EXPECT_EQ(numbers->forward<int>(2, std::string("abc")), 326);
   EXPECT_THROW(numbers->forward<double>(2, std::string("abc")), TypeError);

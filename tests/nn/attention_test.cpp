@@ -1,7 +1,7 @@
 // Multi-head attention against a loop in double; masks, options, Transformer layers made of it.
 #include <limits>
 
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 
@@ -19,9 +19,9 @@ Expected attend(const MultiheadAttention& m, int64_t heads, const Tensor& q, con
                 const std::vector<double>& added) {
   const size_t width = size_t(q.size(1)), length = size_t(q.size(0)), keys = size_t(k.size(0));
   const size_t head = width / size_t(heads);
-  const auto w = numbers_of(m->in_proj_weight), b = numbers_of(m->in_proj_bias);
+  const auto w = test::numbers(m->in_proj_weight), b = test::numbers(m->in_proj_bias);
   const auto project = [&](const Tensor& x, size_t part) {
-    const auto xs = numbers_of(x);
+    const auto xs = test::numbers(x);
     std::vector<double> y(size_t(x.size(0)) * width);
     for (size_t r = 0; r < size_t(x.size(0)); ++r)
       for (size_t o = 0; o < width; ++o) {
@@ -51,7 +51,7 @@ Expected attend(const MultiheadAttention& m, int64_t heads, const Tensor& q, con
           joined[l * width + h * head + d] += score[s] / total * vs[s * width + h * head + d];
       }
     }
-  const auto ow = numbers_of(m->out_proj->weight), ob = numbers_of(m->out_proj->bias);
+  const auto ow = test::numbers(m->out_proj->weight), ob = test::numbers(m->out_proj->bias);
   for (size_t l = 0; l < length; ++l)
     for (size_t o = 0; o < width; ++o) {
       double sum = ob[o];
@@ -81,8 +81,8 @@ TEST(MultiheadAttention, EqualsItsFormulaWithMasks) {
             for (int64_t s = 0; s < 5; ++s)
               if (causal[l][s].item<bool>() || padding[n][s].item<bool>()) added[size_t(l * 5 + s)] = -kInf;
         const Expected e = attend(m, 2, q.select(1, n), k.select(1, n), v.select(1, n), added);
-        expect_numbers(out.select(1, n), e.out, 1e-5);
-        if (need_weights) expect_numbers(weights[n], e.weights, 1e-5);
+        test::expect_close(out.select(1, n), e.out, 1e-5);
+        if (need_weights) test::expect_close(weights[n], e.weights, 1e-5);
       }
     }
 }
@@ -93,20 +93,20 @@ TEST(MultiheadAttention, MasksOfNumbersAndOfEachHeadAreAdded) {
   m->eval();
   const Tensor x = randn({3, 2, 4}), bias = randn({3, 3});
   const Tensor whole = std::get<0>(m(x, x, x, Tensor(), true, bias));
-  expect_tensors(std::get<0>(m(x, x, x, Tensor(), false, bias)), whole, 1e-5);
-  expect_tensors(std::get<0>(m(x, x, x, Tensor(), true, bias.expand({4, 3, 3}))), whole, 1e-5);
-  expect_tensors(std::get<0>(m(x, x, x, Tensor(), false, bias.expand({4, 3, 3}))), whole, 1e-5);
-  const auto added = numbers_of(bias);
-  expect_numbers(whole.select(1, 0), attend(m, 2, x.select(1, 0), x.select(1, 0), x.select(1, 0), added).out,
-                 1e-5);
+  test::expect_close(std::get<0>(m(x, x, x, Tensor(), false, bias)), whole, 1e-5);
+  test::expect_close(std::get<0>(m(x, x, x, Tensor(), true, bias.expand({4, 3, 3}))), whole, 1e-5);
+  test::expect_close(std::get<0>(m(x, x, x, Tensor(), false, bias.expand({4, 3, 3}))), whole, 1e-5);
+  const auto added = test::numbers(bias);
+  test::expect_close(whole.select(1, 0),
+                     attend(m, 2, x.select(1, 0), x.select(1, 0), x.select(1, 0), added).out, 1e-5);
 }
 
 TEST(MultiheadAttention, EqualInputsTakeOneProjectionWithTheSameResult) {
   manual_seed(kSeed);
   MultiheadAttention m(8, 4);
   const Tensor x = randn({4, 2, 8}), y = randn({3, 2, 8});
-  expect_tensors(std::get<0>(m(x, x, x)), std::get<0>(m(x, x.clone(), x.clone())), 1e-5);
-  expect_tensors(std::get<0>(m(x, y, y)), std::get<0>(m(x, y, y.clone())), 1e-5);
+  test::expect_close(std::get<0>(m(x, x, x)), std::get<0>(m(x, x.clone(), x.clone())), 1e-5);
+  test::expect_close(std::get<0>(m(x, y, y)), std::get<0>(m(x, y, y.clone())), 1e-5);
 }
 
 TEST(MultiheadAttention, BatchFirstAndUnbatchedInputsAreTheSame) {
@@ -116,11 +116,11 @@ TEST(MultiheadAttention, BatchFirstAndUnbatchedInputsAreTheSame) {
   const Tensor x = randn({4, 3, 8});
   const auto [out, weights] = m(x, x, x);
   const Tensor xt = x.transpose(0, 1);
-  expect_tensors(std::get<0>(first(xt, xt, xt)).transpose(0, 1), out, 1e-6);
+  test::expect_close(std::get<0>(first(xt, xt, xt)).transpose(0, 1), out, 1e-6);
   const Tensor one = x.select(1, 2);
   const auto [single, single_weights] = m(one, one, one);
-  expect_tensors(single, out.select(1, 2), 1e-5);
-  expect_tensors(single_weights, weights[2], 1e-5);
+  test::expect_close(single, out.select(1, 2), 1e-5);
+  test::expect_close(single_weights, weights[2], 1e-5);
 }
 
 TEST(MultiheadAttention, ExtraKeysCountInTheWeights) {
@@ -129,8 +129,8 @@ TEST(MultiheadAttention, ExtraKeysCountInTheWeights) {
   const Tensor q = randn({4, 2, 8}), k = randn({5, 2, 8});
   const auto [out, weights] = m(q, k, k, zeros({2, 5}, kBool), true, zeros({4, 5}), false);
   EXPECT_EQ(weights.sizes(), IntArrayRef({2, 2, 4, 7}));
-  expect_tensors(weights.sum({-1}), ones({2, 2, 4}), 1e-5);
-  expect_tensors(std::get<0>(m(q, k, k, Tensor(), false)), out, 1e-5);
+  test::expect_close(weights.sum({-1}), ones({2, 2, 4}), 1e-5);
+  test::expect_close(std::get<0>(m(q, k, k, Tensor(), false)), out, 1e-5);
 }
 
 TEST(MultiheadAttention, WidthsOfKeysAndValuesMayDiffer) {
@@ -195,7 +195,7 @@ TEST(TransformerLayers, AreAttentionAndFeedForwardWithNorms) {
         TransformerEncoderLayerOptions(8, 2).dim_feedforward(16).dropout(0).activation(kGELU).norm_first(
             norm_first);
     TransformerEncoderLayer layer(options);
-    expect_tensors(layer(x, mask), encoder_layer(layer, x, mask, norm_first), 1e-5);
+    test::expect_close(layer(x, mask), encoder_layer(layer, x, mask, norm_first), 1e-5);
     TransformerDecoderLayer decoder(options);
     const auto self = [&](const Tensor& y) {
       return std::get<0>(decoder->self_attn(y, y, y, Tensor(), true, mask));
@@ -214,7 +214,7 @@ TEST(TransformerLayers, AreAttentionAndFeedForwardWithNorms) {
       h = decoder->norm2(h + cross(h));
       h = decoder->norm3(h + feed(h));
     }
-    expect_tensors(decoder(x, memory, mask), h, 1e-5);
+    test::expect_close(decoder(x, memory, mask), h, 1e-5);
   }
 }
 
@@ -228,7 +228,7 @@ TEST(TransformerLayers, TakeAnyFunctionAsActivation) {
   const TransformerEncoderLayer own = with([](const Tensor& t) { return t.clamp_min(0); });
   own->load_state_dict(relu_layer->state_dict());
   const Tensor x = randn({3, 2, 8});
-  expect_tensors(own(x), relu_layer(x), 0);
+  test::expect_close(own(x), relu_layer(x), 0);
   EXPECT_THROW(with(kTanh), ValueError);
 }
 
@@ -238,7 +238,7 @@ TEST(Transformer, StacksStartFromClonesAndEndWithTheNorm) {
   LayerNorm norm(LayerNormOptions({8}));
   TransformerEncoder encoder(TransformerEncoderOptions(layer, 2).norm(norm));
   const Tensor x = randn({4, 2, 8});
-  expect_tensors(encoder(x), norm(layer(layer(x))), 1e-5);
+  test::expect_close(encoder(x), norm(layer(layer(x))), 1e-5);
   for (const Tensor& ours : encoder->parameters())
     for (const Tensor& theirs : layer->parameters()) EXPECT_FALSE(ours.is_same(theirs));
   EXPECT_EQ(encoder->named_children().keys(), (std::vector<std::string>{"layers", "norm"}));
@@ -255,7 +255,7 @@ TEST(Transformer, ACausalMaskHidesTheFuture) {
   Tensor changed = tgt.clone();
   changed[3].fill_(9);
   const Tensor after = model(src, changed, Tensor(), mask);
-  expect_tensors(after.narrow(0, 0, 3), before.narrow(0, 0, 3), 1e-5);
+  test::expect_close(after.narrow(0, 0, 3), before.narrow(0, 0, 3), 1e-5);
   EXPECT_FALSE(allclose(after[3], before[3]));
   EXPECT_THROW(model(src, randn({4, 3, 8})), ValueError);
   EXPECT_THROW(model(src, randn({4, 2, 6})), ValueError);
@@ -271,7 +271,7 @@ TEST(Transformer, TakesCustomParts) {
   Transformer plain(TransformerOptions(4, 1, 0, 1).dropout(0));
   const Tensor x = randn({2, 1, 4});
   const Tensor direct = model->decoder.forward(x, x * 2, Tensor(), Tensor(), Tensor(), Tensor());
-  expect_tensors(model(x, x), direct, 1e-6);
+  test::expect_close(model(x, x), direct, 1e-6);
   EXPECT_EQ(plain(x, x).sizes(), x.sizes());
 }
 

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "graph/tracer.h"
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 

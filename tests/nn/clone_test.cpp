@@ -1,5 +1,5 @@
 // Module::clone through Cloneable: deep, complete, and honest about what it cannot copy.
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 
@@ -33,7 +33,7 @@ TEST(Clone, HasTheValuesButNotTheTensorsOfTheOriginal) {
   const auto copy = module_cast<NetImpl>(net->clone());
   ASSERT_TRUE(copy);
   const Tensor x = randn({2, 3});
-  expect_tensors(copy->forward(x), net(x), 0);
+  test::expect_close(copy->forward(x), net(x), 0);
   EXPECT_EQ(copy->seen.item<int64_t>(), 7);
   EXPECT_FALSE(copy->is_training());
   EXPECT_FALSE(copy->first->is_training());
@@ -70,7 +70,7 @@ TEST(Clone, LayersThatAreMadeFromOptionsNeedNoReset) {
   const Sequential copy(module_cast<SequentialImpl>(net->clone()));
   ASSERT_EQ(copy->size(), 6u);
   const Tensor x = randn({3, 4});
-  expect_tensors(copy(x), net(x), 0);
+  test::expect_close(copy(x), net(x), 0);
   EXPECT_FALSE(copy->at<Linear>(0).weight.is_same(net->at<Linear>(0).weight));
   EXPECT_EQ(copy->at<Dropout>(2).options.p(), 0.3);
 }
@@ -81,7 +81,7 @@ TEST(Clone, AnEmbeddingAroundATableGetsATableOfItsOwn) {
   const auto copy = module_cast<EmbeddingImpl>(embedding->clone());
   EXPECT_NE(copy->weight.data_ptr(), table.data_ptr());
   EXPECT_FALSE(copy->weight.requires_grad());
-  expect_tensors(copy->weight, table, 0);
+  test::expect_close(copy->weight, table, 0);
 }
 
 struct TiedImpl : Cloneable<TiedImpl> {
@@ -101,13 +101,13 @@ TEST(Clone, WeightsThatResetTiesStayTied) {
   EXPECT_TRUE(copy->head->weight.is_same(copy->table->weight));
   EXPECT_FALSE(copy->head->weight.is_same(tied->table->weight));
   EXPECT_EQ(copy->parameters().size(), 1u);
-  expect_tensors(copy->table->weight, tied->table->weight, 0);
+  test::expect_close(copy->table->weight, tied->table->weight, 0);
 }
 
 TEST(Clone, RefusesToUntieWhatWasTiedLater) {
   Net net;
   net->last->weight = net->last->replace_parameter("weight", net->first->weight);
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(test::error_of([&] {
               net->clone();
             }).find("'last.weight' and 'first.weight' are shared in the original only"),
             std::string::npos);
@@ -137,7 +137,7 @@ TEST(Clone, ModulesPushedLaterAreClonedAsWell) {
   const auto copy = module_cast<OuterImpl>(outer->clone());
   EXPECT_EQ(copy->named_parameters().keys(), outer->named_parameters().keys());
   const Tensor x = randn({3, 2});
-  expect_tensors(copy->body(x), outer->body(x), 0);
+  test::expect_close(copy->body(x), outer->body(x), 0);
   EXPECT_FALSE(copy->body->at<Linear>(0).weight.is_same(outer->body->at<Linear>(0).weight));
   EXPECT_TRUE(copy->extra["scale"].requires_grad());
 }
@@ -158,10 +158,10 @@ TEST(Clone, EveryRecurrentAndTransformerLayerComputesTheSame) {
   const Tensor x = randn({4, 2, 6});
   LSTM lstm(LSTMOptions(6, 4).num_layers(2).bidirectional(true));
   const LSTM lstm_copy(module_cast<LSTMImpl>(lstm->clone()));
-  expect_tensors(std::get<0>(lstm_copy(x)), std::get<0>(lstm(x)), 0);
+  test::expect_close(std::get<0>(lstm_copy(x)), std::get<0>(lstm(x)), 0);
   Transformer transformer(TransformerOptions(6, 2, 1, 2).dim_feedforward(8).dropout(0));
   const Transformer copy(module_cast<TransformerImpl>(transformer->clone()));
-  expect_tensors(copy(x, x), transformer(x, x), 0);
+  test::expect_close(copy(x, x), transformer(x, x), 0);
   const auto ours = transformer->named_parameters();
   for (const auto& item : copy->named_parameters())
     EXPECT_FALSE(item->is_same(ours[item.key()])) << item.key();

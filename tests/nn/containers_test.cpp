@@ -1,7 +1,7 @@
 // ModuleList, ModuleDict, ParameterList, ParameterDict, Functional.
 #include <sstream>
 
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/nn.h"
 
 namespace vesta::nn {
@@ -33,7 +33,7 @@ TEST(ModuleDict, KeepsOrderReplacesAndRemoves) {
   EXPECT_NE(removed->as<Tanh>(), nullptr);
   EXPECT_FALSE(dict->contains("b"));
   EXPECT_EQ(dict->named_children().keys(), std::vector<std::string>{"a"});
-  EXPECT_EQ(message_of([&] { dict["b"]; }), "module 'b' is not defined");
+  EXPECT_EQ(test::error_of([&] { dict["b"]; }), "module 'b' is not defined");
   dict->update(*dict);
   EXPECT_EQ(dict->size(), 1u);
   dict->clear();
@@ -71,7 +71,7 @@ TEST(ParameterDict, KeepsOrderReplacesAndRemoves) {
 TEST(Functional, PutsAFunctionIntoASequential) {
   Sequential net(Functional([](Tensor x) { return x * 2; }),
                  Functional(functional::elu, functional::ELUFuncOptions().alpha(0.5)));
-  expect_numbers(net(full({1}, -1.0)), {0.5 * (std::exp(-2.0) - 1)}, 1e-6);
+  test::expect_close(net(full({1}, -1.0)), {0.5 * (std::exp(-2.0) - 1)}, 1e-6);
   EXPECT_THROW(Functional(FunctionalImpl::Function()), ValueError);
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <sstream>
 
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 #include "vesta/ops.h"
@@ -12,40 +13,21 @@
 namespace vesta::nn {
 namespace {
 
+using test::error_of;
+using test::expect_close;
+using test::numbers;
+
 namespace F = functional;
 constexpr uint64_t kSeed = 91;
 
-std::vector<double> numbers(const Tensor& t) {
-  const Tensor flat = t.detach().to(kFloat64).reshape({-1}).contiguous();
-  const double* data = flat.data_ptr<double>();
-  return std::vector<double>(data, data + flat.numel());
-}
-void expect_close(const Tensor& got, const std::vector<double>& expected, double tolerance) {
-  const auto values = numbers(got);
-  ASSERT_EQ(values.size(), expected.size());
-  for (size_t i = 0; i < values.size(); ++i)
-    ASSERT_NEAR(values[i], expected[i], tolerance * (1 + std::abs(expected[i])))
-        << "element " << i << ", seed " << kSeed;
-}
 void expect_same(const Tensor& got, const Tensor& expected, double tolerance = 1e-5) {
-  ASSERT_EQ(got.sizes(), expected.sizes());
-  expect_close(got, numbers(expected), tolerance);
+  expect_close(got, expected, tolerance);
 }
 std::string printed(const Module& m) {
   std::ostringstream out;
   out << m;
   return out.str();
 }
-template <class Fn>
-std::string error_of(Fn f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 // Where position i - pad of a dim of size n reads from in a padding mode; -1: a zero.
 int64_t source(PadMode mode, int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;

@@ -1,7 +1,7 @@
 // Bilinear, Unflatten, channel dropout, GroupNorm, response norms, distances, normalize, padding layers.
 #include <sstream>
 
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/nn.h"
 
 namespace vesta::nn {
@@ -14,8 +14,8 @@ TEST(Bilinear, EqualsTheDoubleSum) {
   manual_seed(kSeed);
   Bilinear layer(3, 4, 2);
   const Tensor a = randn({5, 3}), b = randn({5, 4});
-  const auto as = numbers_of(a), bs = numbers_of(b), w = numbers_of(layer->weight),
-             bias = numbers_of(layer->bias);
+  const auto as = test::numbers(a), bs = test::numbers(b), w = test::numbers(layer->weight),
+             bias = test::numbers(layer->bias);
   std::vector<double> expected;
   for (size_t n = 0; n < 5; ++n)
     for (size_t o = 0; o < 2; ++o) {
@@ -24,7 +24,7 @@ TEST(Bilinear, EqualsTheDoubleSum) {
         for (size_t j = 0; j < 4; ++j) sum += as[n * 3 + i] * w[(o * 3 + i) * 4 + j] * bs[n * 4 + j];
       expected.push_back(sum);
     }
-  expect_numbers(layer(a, b), expected, 1e-5);
+  test::expect_close(layer(a, b), expected, 1e-5);
   EXPECT_LE(layer->weight.abs().max().item<double>(), 1 / std::sqrt(3.0));
   EXPECT_THROW(Bilinear(0, 4, 2), ValueError);
 }
@@ -38,7 +38,7 @@ TEST(Unflatten, UndoesFlatten) {
 // Sums of squares over the window [c - before, c + after].
 std::vector<double> response(const Tensor& x, int64_t before, int64_t after, double size, double alpha,
                              double beta, double k) {
-  const auto v = numbers_of(x);
+  const auto v = test::numbers(x);
   const int64_t n = x.size(0), channels = x.size(1), inner = x.numel() / (n * channels);
   std::vector<double> out(v.size());
   for (int64_t b = 0; b < n; ++b)
@@ -59,9 +59,10 @@ TEST(LocalResponseNorm, DividesByTheMeanSquareOfTheNeighbours) {
     SCOPED_TRACE(size);
     const Tensor x = randn({2, 7, 3, 2});
     LocalResponseNorm layer(LocalResponseNormOptions(size).alpha(0.3).beta(0.6).k(1.1));
-    expect_numbers(layer(x), response(x, size / 2, (size - 1) / 2, double(size), 0.3, 0.6, 1.1), 1e-5);
+    test::expect_close(layer(x), response(x, size / 2, (size - 1) / 2, double(size), 0.3, 0.6, 1.1), 1e-5);
     CrossMapLRN2d cross(CrossMapLRN2dOptions(size).alpha(0.3).beta(0.6).k(2));
-    expect_numbers(cross(x), response(x, (size - 1) / 2, (size - 1) / 2, double(size), 0.3, 0.6, 2), 1e-5);
+    test::expect_close(cross(x), response(x, (size - 1) / 2, (size - 1) / 2, double(size), 0.3, 0.6, 2),
+                       1e-5);
   }
   EXPECT_THROW(LocalResponseNorm(0)(randn({1, 2, 3})), ValueError);
   EXPECT_THROW(LocalResponseNorm(2)(randn({2, 3})), ValueError);
@@ -75,8 +76,8 @@ TEST(GroupNorm, NormalisesEachGroup) {
   manual_seed(kSeed);
   GroupNorm layer(2, 6);
   const Tensor y = layer(randn({3, 6, 5}) * 4 + 2).reshape({3, 2, 15});
-  expect_tensors(y.mean({-1}), zeros({3, 2}), 1e-5);
-  expect_tensors(y.square().mean({-1}), ones({3, 2}), 1e-4);
+  test::expect_close(y.mean({-1}), zeros({3, 2}), 1e-5);
+  test::expect_close(y.square().mean({-1}), ones({3, 2}), 1e-4);
   EXPECT_EQ(GroupNorm(GroupNormOptions(2, 6).affine(false))->parameters().size(), 0u);
   EXPECT_THROW(GroupNorm(4, 6), ValueError);
   EXPECT_THROW(GroupNorm(0, 6), ValueError);
@@ -84,7 +85,7 @@ TEST(GroupNorm, NormalisesEachGroup) {
 
 // In what [N, C, rest] each channel of each example is either zero or scaled.
 void expect_whole_channels(const Tensor& y, double kept, double p) {
-  const auto v = numbers_of(y.reshape({y.size(0) * y.size(1), -1}));
+  const auto v = test::numbers(y.reshape({y.size(0) * y.size(1), -1}));
   const size_t rows = size_t(y.size(0) * y.size(1)), inner = v.size() / rows;
   size_t dropped = 0;
   for (size_t r = 0; r < rows; ++r) {
@@ -134,7 +135,7 @@ TEST(AlphaDropout, KeepsMeanAndVariance) {
 TEST(Distances, EqualTheirFormulas) {
   manual_seed(kSeed);
   const Tensor a = randn({4, 6}), b = randn({4, 6});
-  const auto as = numbers_of(a), bs = numbers_of(b);
+  const auto as = test::numbers(a), bs = test::numbers(b);
   std::vector<double> cosine, norm3;
   for (size_t r = 0; r < 4; ++r) {
     double ab = 0, aa = 0, bb = 0, n = 0;
@@ -145,20 +146,20 @@ TEST(Distances, EqualTheirFormulas) {
     cosine.push_back(ab / std::sqrt(aa * bb));
     norm3.push_back(std::cbrt(n));
   }
-  expect_numbers(CosineSimilarity()(a, b), cosine, 1e-5);
-  expect_numbers(PairwiseDistance(PairwiseDistanceOptions().p(3))(a, b), norm3, 1e-5);
+  test::expect_close(CosineSimilarity()(a, b), cosine, 1e-5);
+  test::expect_close(PairwiseDistance(PairwiseDistanceOptions().p(3))(a, b), norm3, 1e-5);
   EXPECT_EQ(PairwiseDistance(PairwiseDistanceOptions().keepdim(true))(a, b).sizes(), IntArrayRef({4, 1}));
 }
 
 TEST(Normalize, DividesByTheNormButNotByZero) {
   manual_seed(kSeed);
   const Tensor x = randn({3, 5});
-  expect_tensors(F::normalize(x).square().sum({1}), ones({3}), 1e-5);
-  expect_tensors(F::normalize(x, F::NormalizeFuncOptions().p(1).dim(0)).abs().sum({0}), ones({5}), 1e-5);
-  expect_tensors(F::normalize(zeros({2, 2})), zeros({2, 2}), 0);
+  test::expect_close(F::normalize(x).square().sum({1}), ones({3}), 1e-5);
+  test::expect_close(F::normalize(x, F::NormalizeFuncOptions().p(1).dim(0)).abs().sum({0}), ones({5}), 1e-5);
+  test::expect_close(F::normalize(zeros({2, 2})), zeros({2, 2}), 0);
   Tensor out = empty({3, 5});
   F::normalize(x, F::NormalizeFuncOptions().out(out));
-  expect_tensors(out, F::normalize(x), 0);
+  test::expect_close(out, F::normalize(x), 0);
 }
 
 // Index in the source of position `at` in a padded row, or -1 for the constant border.
@@ -180,7 +181,7 @@ int64_t source_index(PadMode mode, int64_t at, int64_t before, int64_t size) {
 
 void expect_padded(const Tensor& got, const Tensor& x, std::vector<int64_t> pad, PadMode mode, double value) {
   const int64_t h = x.size(-2), w = x.size(-1), outer = x.numel() / (h * w);
-  const auto v = numbers_of(x);
+  const auto v = test::numbers(x);
   const int64_t out_w = w + pad[0] + pad[1], out_h = h + pad[2] + pad[3];
   std::vector<double> expected;
   for (int64_t o = 0; o < outer; ++o)
@@ -191,7 +192,7 @@ void expect_padded(const Tensor& got, const Tensor& x, std::vector<int64_t> pad,
       }
   ASSERT_EQ(got.size(-1), out_w);
   ASSERT_EQ(got.size(-2), out_h);
-  expect_numbers(got, expected, 0);
+  test::expect_close(got, expected, 0);
 }
 
 TEST(PaddingLayers, CopyFromTheRightPlaces) {
@@ -217,7 +218,7 @@ TEST(PaddingLayers, CopyFromTheRightPlaces) {
   EXPECT_EQ(text.str(), "vesta::nn::ReflectionPad1d(padding=[1, 2])");
 }
 
-TEST(OneHot, IsThereAsAFunction) { expect_numbers(F::one_hot(arange(2), 3), {1, 0, 0, 0, 1, 0}, 0); }
+TEST(OneHot, IsThereAsAFunction) { test::expect_close(F::one_hot(arange(2), 3), {1, 0, 0, 0, 1, 0}, 0); }
 
 }  // namespace
 }  // namespace vesta::nn

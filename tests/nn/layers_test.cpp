@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 #include "vesta/ops.h"
@@ -11,32 +12,12 @@
 namespace vesta::nn {
 namespace {
 
+using test::error_of;
+using test::expect_close;
+using test::numbers;
+
 namespace F = functional;
 constexpr uint64_t kSeed = 77;
-
-template <class Fn>
-std::string error_of(Fn f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-std::vector<double> numbers(const Tensor& t) {
-  const Tensor flat = t.detach().to(kFloat64).reshape({-1}).contiguous();
-  const double* data = flat.data_ptr<double>();
-  return std::vector<double>(data, data + flat.numel());
-}
-
-void expect_close(const Tensor& got, const std::vector<double>& expected, double tolerance) {
-  const auto values = numbers(got);
-  ASSERT_EQ(values.size(), expected.size());
-  for (size_t i = 0; i < values.size(); ++i)
-    ASSERT_NEAR(values[i], expected[i], tolerance * (1 + std::abs(expected[i])))
-        << "element " << i << ", seed " << kSeed;
-}
 
 TEST(Linear, MatchesTheFormulaForAnyLeadingDims) {
   manual_seed(kSeed);

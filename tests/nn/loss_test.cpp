@@ -1,7 +1,7 @@
 // Losses against their formulas in double, in all reductions.
 #include <numbers>
 
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/nn.h"
 
 namespace vesta::nn {
@@ -14,11 +14,11 @@ constexpr uint64_t kSeed = 6;
 // Checks the three reductions of a loss whose elements are `expected`.
 void expect_reductions(const std::function<Tensor(Reduction)>& loss, const Numbers& expected,
                        double tolerance = 1e-5) {
-  expect_numbers(loss(kNone), expected, tolerance);
+  test::expect_close(loss(kNone), expected, tolerance);
   double sum = 0;
   for (const double e : expected) sum += e;
-  expect_numbers(loss(kSum), {sum}, tolerance);
-  expect_numbers(loss(kMean), {sum / double(expected.size())}, tolerance);
+  test::expect_close(loss(kSum), {sum}, tolerance);
+  test::expect_close(loss(kMean), {sum / double(expected.size())}, tolerance);
 }
 
 struct Data {
@@ -30,7 +30,7 @@ struct Data {
     y = randn({6, 5});
     zero_one = randint(0, 2, {6, 5}).to(kFloat32);
     sign = zero_one * 2 - 1;
-    xs = numbers_of(x), ys = numbers_of(y), signs = numbers_of(sign), bits = numbers_of(zero_one);
+    xs = test::numbers(x), ys = test::numbers(y), signs = test::numbers(sign), bits = test::numbers(zero_one);
   }
 };
 
@@ -45,7 +45,7 @@ TEST(Losses, OfSingleElementsEqualTheirFormulas) {
   const Data d;
   Numbers hinge, soft, poisson, poisson_plain, gauss;
   const Tensor counts = (d.y.abs() * 3).floor(), var = d.y.abs() + 0.1;
-  const Numbers ns = numbers_of(counts), vs = numbers_of(var);
+  const Numbers ns = test::numbers(counts), vs = test::numbers(var);
   for (size_t i = 0; i < d.xs.size(); ++i) {
     hinge.push_back(d.signs[i] > 0 ? d.xs[i] : std::max(0.0, 0.8 - d.xs[i]));
     soft.push_back(softplus(-d.signs[i] * d.xs[i]));
@@ -82,7 +82,7 @@ TEST(Losses, OfSingleElementsEqualTheirFormulas) {
 TEST(Losses, OfRowsEqualTheirFormulas) {
   const Data d;
   const Tensor z = randn({6, 5}), row_sign = d.sign.select(1, 0);
-  const Numbers zs = numbers_of(z), ss = numbers_of(row_sign);
+  const Numbers zs = test::numbers(z), ss = test::numbers(row_sign);
   Numbers cosine, triplet, multilabel, ranking;
   for (size_t i = 0; i < 6; ++i) {
     double xy = 0, xx = 0, yy = 0, ml = 0;
@@ -138,13 +138,13 @@ TEST(TripletMarginWithDistanceLoss, CallsTheDistanceItIsGiven) {
     for (size_t k = i * 5; k < i * 5 + 5; ++k) near += std::abs(d.xs[k] - d.ys[k]);
     expected += near + 1;  // the negative is the anchor itself
   }
-  expect_numbers(TripletMarginWithDistanceLoss(options)(d.x, d.y, d.x), {expected}, 1e-5);
+  test::expect_close(TripletMarginWithDistanceLoss(options)(d.x, d.y, d.x), {expected}, 1e-5);
 }
 
 TEST(KLDivLoss, EqualsItsFormula) {
   const Data d;
   const Tensor target = d.y.softmax(-1), log_target = d.y.log_softmax(-1);
-  const Numbers t = numbers_of(target);
+  const Numbers t = test::numbers(target);
   Numbers expected;
   double sum = 0;
   for (size_t i = 0; i < t.size(); ++i) {
@@ -155,13 +155,13 @@ TEST(KLDivLoss, EqualsItsFormula) {
   expect_reductions(
       [&](Reduction r) { return KLDivLoss(KLDivLossOptions(r).log_target(true))(d.x, log_target); },
       expected);
-  expect_numbers(KLDivLoss(KLDivLossOptions(kBatchMean))(d.x, target), {sum / 6}, 1e-5);
+  test::expect_close(KLDivLoss(KLDivLossOptions(kBatchMean))(d.x, target), {sum / 6}, 1e-5);
 }
 
 TEST(MultiMarginLoss, EqualsItsFormula) {
   const Data d;
   const Tensor target = randint(0, 5, {6}), weight = rand({5});
-  const Numbers t = numbers_of(target), w = numbers_of(weight);
+  const Numbers t = test::numbers(target), w = test::numbers(weight);
   Numbers expected;
   for (size_t i = 0; i < 6; ++i) {
     const size_t y = size_t(t[i]);
@@ -183,10 +183,10 @@ TEST(GaussianNLLLoss, TakesVariancesByRowAndKeepsThemAboveEps) {
   const Tensor by_row = rand({6}) + 0.5;
   const Tensor whole = by_row.unsqueeze(-1).expand({6, 5});
   const Tensor expected = F::gaussian_nll_loss(d.x, d.y, whole);
-  expect_tensors(F::gaussian_nll_loss(d.x, d.y, by_row), expected, 1e-6);
-  expect_tensors(F::gaussian_nll_loss(d.x, d.y, by_row.unsqueeze(-1)), expected, 1e-6);
-  expect_tensors(F::gaussian_nll_loss(d.x, d.y, zeros({6, 1}), F::GaussianNLLLossFuncOptions().eps(0.5)),
-                 F::gaussian_nll_loss(d.x, d.y, full({6, 1}, 0.5)), 1e-6);
+  test::expect_close(F::gaussian_nll_loss(d.x, d.y, by_row), expected, 1e-6);
+  test::expect_close(F::gaussian_nll_loss(d.x, d.y, by_row.unsqueeze(-1)), expected, 1e-6);
+  test::expect_close(F::gaussian_nll_loss(d.x, d.y, zeros({6, 1}), F::GaussianNLLLossFuncOptions().eps(0.5)),
+                     F::gaussian_nll_loss(d.x, d.y, full({6, 1}, 0.5)), 1e-6);
   EXPECT_THROW(F::gaussian_nll_loss(d.x, d.y, -by_row), ValueError);
   EXPECT_THROW(F::gaussian_nll_loss(d.x, d.y, rand({5})), ValueError);
 }

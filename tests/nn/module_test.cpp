@@ -4,12 +4,15 @@
 #include <memory>
 #include <sstream>
 
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 #include "vesta/ops.h"
 
 namespace vesta::nn {
 namespace {
+
+using test::error_of;
 
 struct InnerImpl : Module {
   explicit InnerImpl(int64_t width) {
@@ -32,16 +35,6 @@ struct OuterImpl : Module {
   Tensor scale, none;
 };
 VESTA_MODULE(Outer);
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Module, ParametersAreListedByDottedNameOwnOnesFirst) {
   Outer outer;

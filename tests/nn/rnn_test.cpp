@@ -1,7 +1,7 @@
 // RNN, LSTM, GRU against loops in double written out here; packed sequences; cells; gradients.
 #include <sstream>
 
-#include "nn/reference.h"
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 
@@ -24,8 +24,8 @@ struct Direction {
             size_t hidden_size)
       : kind(name), in(in_size), hidden(hidden_size) {
     const auto p = m.named_parameters();
-    w_ih = numbers_of(p["weight_ih" + suffix]), w_hh = numbers_of(p["weight_hh" + suffix]);
-    b_ih = numbers_of(p["bias_ih" + suffix]), b_hh = numbers_of(p["bias_hh" + suffix]);
+    w_ih = test::numbers(p["weight_ih" + suffix]), w_hh = test::numbers(p["weight_hh" + suffix]);
+    b_ih = test::numbers(p["bias_ih" + suffix]), b_hh = test::numbers(p["bias_hh" + suffix]);
   }
   void step(const Row& x, Row& h, Row& c) const {
     const size_t gates = w_ih.size() / in;
@@ -75,7 +75,7 @@ std::vector<Row> run(const Module& m, const std::string& kind, size_t layers, bo
 
 std::vector<Row> rows_of(const Tensor& t) {
   std::vector<Row> out;
-  for (int64_t i = 0; i < t.size(0); ++i) out.push_back(numbers_of(t.select(0, i)));
+  for (int64_t i = 0; i < t.size(0); ++i) out.push_back(test::numbers(t.select(0, i)));
   return out;
 }
 
@@ -90,10 +90,10 @@ void expect_recurrent(const Module& m, const std::string& kind, bool both, const
     auto h = rows_of(h0.select(1, b)), c = c0.defined() ? rows_of(c0.select(1, b)) : h;
     const auto out = run(m, kind, 2, both, rows_of(x.select(1, b).narrow(0, 0, lengths[size_t(b)])), h, c);
     for (size_t t = 0; t < out.size(); ++t)
-      expect_numbers(got.out.select(1, b).select(0, int64_t(t)), out[t], 1e-5);
+      test::expect_close(got.out.select(1, b).select(0, int64_t(t)), out[t], 1e-5);
     for (size_t l = 0; l < h.size(); ++l) {
-      expect_numbers(got.h.select(1, b).select(0, int64_t(l)), h[l], 1e-5);
-      if (c0.defined()) expect_numbers(got.c.select(1, b).select(0, int64_t(l)), c[l], 1e-5);
+      test::expect_close(got.h.select(1, b).select(0, int64_t(l)), h[l], 1e-5);
+      if (c0.defined()) test::expect_close(got.c.select(1, b).select(0, int64_t(l)), c[l], 1e-5);
     }
   }
 }
@@ -141,7 +141,7 @@ void check_layer(const std::string& kind, Options options) {
     }
     // No state is a state of zeros.
     const Tensor zero = zeros({states, 3, 6});
-    expect_tensors(std::get<0>(layer(x)), call(layer, x, zero, c.defined() ? zero : c).out, 1e-6);
+    test::expect_close(std::get<0>(layer(x)), call(layer, x, zero, c.defined() ? zero : c).out, 1e-6);
   }
 }
 
@@ -161,11 +161,11 @@ TEST(Recurrent, BatchFirstAndUnbatchedInputsAreTheSameSequences) {
   const Tensor x = randn({5, 3, 4});
   const auto [out, h] = layer(x);
   const auto [out_first, h_first] = first(x.transpose(0, 1));
-  expect_tensors(out_first.transpose(0, 1), out, 1e-6);
-  expect_tensors(h_first, h, 1e-6);
+  test::expect_close(out_first.transpose(0, 1), out, 1e-6);
+  test::expect_close(h_first, h, 1e-6);
   const auto [single, h_single] = layer(x.select(1, 1));
-  expect_tensors(single, out.select(1, 1), 1e-5);
-  expect_tensors(h_single, h.select(1, 1), 1e-5);
+  test::expect_close(single, out.select(1, 1), 1e-5);
+  test::expect_close(h_single, h.select(1, 1), 1e-5);
 }
 
 TEST(Recurrent, DropoutActsBetweenLayersInTrainingOnly) {
@@ -218,8 +218,8 @@ TEST(Recurrent, CellsAreOneStepOfTheLayers) {
     for (const char* name : {"weight_ih", "weight_hh", "bias_ih", "bias_hh"})
       cell->load_state_dict({{name, layer->state_dict()[std::string(name) + "_l0"]}}, /*strict=*/false);
     const Result whole = call(layer, x.unsqueeze(0), h.unsqueeze(0), c.unsqueeze(0));
-    expect_tensors(step(cell, x, h, c), whole.h.squeeze(0), 1e-6);
-    expect_tensors(step(cell, x[0], h[0], c[0]), whole.h.squeeze(0)[0], 1e-6);
+    test::expect_close(step(cell, x, h, c), whole.h.squeeze(0), 1e-6);
+    test::expect_close(step(cell, x[0], h[0], c[0]), whole.h.squeeze(0)[0], 1e-6);
   };
   const auto plain = [](const auto& cell, const Tensor& a, const Tensor& b, const Tensor&) {
     return cell(a, b);
@@ -235,18 +235,18 @@ TEST(Recurrent, CellsAreOneStepOfTheLayers) {
   compare(lstm, lstm_cell, [](const auto& cell, const Tensor& a, const Tensor& b, const Tensor& d) {
     return std::get<0>(cell(a, std::make_tuple(b, d)));
   });
-  expect_tensors(gru_cell(x), gru_cell(x, zeros({3, 6})), 0);
+  test::expect_close(gru_cell(x), gru_cell(x, zeros({3, 6})), 0);
 }
 
 TEST(Recurrent, BadInputsAreRefused) {
   GRU layer(GRUOptions(4, 6));
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(test::error_of([&] {
               layer(ones({2, 3, 5}));
             }).find("GRU: expected input_size 4, got 5"),
             std::string::npos);
   EXPECT_THROW(layer(ones({4})), ValueError);
   EXPECT_THROW(layer(ones({0, 3, 4})), ValueError);
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(test::error_of([&] {
               layer(ones({2, 3, 4}), ones({1, 2, 6}));
             }).find("expected hx of shape [1, 3, 6]"),
             std::string::npos);
@@ -272,20 +272,20 @@ TEST(PackedSequence, PackingAndPaddingAreInverse) {
   for (const bool batch_first : {false, true}) {
     const Tensor x = randn(batch_first ? std::vector<int64_t>{3, 5, 2} : std::vector<int64_t>{5, 3, 2});
     const auto packed = R::pack_padded_sequence(x, lengths_tensor({2, 5, 3}), batch_first, false);
-    expect_numbers(packed.batch_sizes(), {3, 3, 2, 1, 1}, 0);
-    expect_numbers(packed.sorted_indices(), {1, 2, 0}, 0);
-    expect_numbers(packed.unsorted_indices(), {2, 0, 1}, 0);
+    test::expect_close(packed.batch_sizes(), {3, 3, 2, 1, 1}, 0);
+    test::expect_close(packed.sorted_indices(), {1, 2, 0}, 0);
+    test::expect_close(packed.unsorted_indices(), {2, 0, 1}, 0);
     EXPECT_EQ(packed.data().size(0), 10);
     const auto [padded, lengths] = R::pad_packed_sequence(packed, batch_first, -7, 6);
-    expect_numbers(lengths, {2, 5, 3}, 0);
+    test::expect_close(lengths, {2, 5, 3}, 0);
     for (int64_t b = 0; b < 3; ++b)
       for (int64_t t = 0; t < 6; ++t) {
         const int64_t n = std::vector<int64_t>{2, 5, 3}[size_t(b)];
         const Tensor got = batch_first ? padded[b][t] : padded[t][b];
         if (t < n)
-          expect_tensors(got, batch_first ? x[b][t] : x[t][b], 0);
+          test::expect_close(got, batch_first ? x[b][t] : x[t][b], 0);
         else
-          expect_numbers(got, {-7, -7}, 0);
+          test::expect_close(got, {-7, -7}, 0);
       }
   }
 }
@@ -295,11 +295,11 @@ TEST(PackedSequence, SequencesArePaddedPackedAndUnpacked) {
   const std::vector<Tensor> sequences{randn({2, 3}), randn({4, 3}), randn({1, 3})};
   EXPECT_EQ(R::pad_sequence(sequences).sizes(), IntArrayRef({4, 3, 3}));
   const Tensor left = R::pad_sequence(sequences, true, 5, "left");
-  expect_tensors(left[0].narrow(0, 2, 2), sequences[0], 0);
-  expect_numbers(left[2][0], {5, 5, 5}, 0);
+  test::expect_close(left[0].narrow(0, 2, 2), sequences[0], 0);
+  test::expect_close(left[2][0], {5, 5, 5}, 0);
   const auto back = R::unpack_sequence(R::pack_sequence(sequences, false));
   ASSERT_EQ(back.size(), 3u);
-  for (size_t i = 0; i < 3; ++i) expect_tensors(back[i], sequences[i], 0);
+  for (size_t i = 0; i < 3; ++i) test::expect_close(back[i], sequences[i], 0);
   EXPECT_THROW(R::pack_sequence(sequences), ValueError);
   EXPECT_THROW(R::pad_sequence(std::vector<Tensor>()), ValueError);
   EXPECT_THROW(R::pad_sequence(std::vector<Tensor>{ones({2, 3}), ones({2, 4})}), ValueError);

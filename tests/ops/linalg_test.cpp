@@ -7,8 +7,11 @@
 #include <vesta/threads.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <string>
 
+#include "base/process.h"
 #include "ops/op_cases.h"
 #include "vesta/ops.h"
 
@@ -511,6 +514,40 @@ TEST(Linalg, BatchesGiveTheSameBitsOnAnyNumberOfThreads) {
   }
   set_num_threads(threads);
   for (size_t i = 0; i < results[0].size(); ++i) EXPECT_EQ(largest(results[0][i] - results[1][i]), 0) << i;
+}
+
+// The library is loaded once a process, so this one runs again in a process that is told of a library that is not there.
+TEST(Linalg, WithoutLapackEachOperatorSaysWhatIsMissingAndTheProcessStaysUsable) {
+  if (!std::getenv("VESTA_TEST_IN_CHILD")) {
+    ProcessOptions options;
+    options.argv = {"/proc/self/exe", std::string("--gtest_filter=Linalg.") +
+                                          testing::UnitTest::GetInstance()->current_test_info()->name()};
+    options.env = {"VESTA_TEST_IN_CHILD=1", "VESTA_LAPACK=libnot-there.so.7"};
+    options.stdout_path = "/dev/null";
+    Result<Process> child = Process::start(options);
+    ASSERT_TRUE(child) << child.error();
+    ASSERT_TRUE(child->wait(60'000)) << "the child hangs";
+    EXPECT_EQ(child->exit_code(), 0);
+    return;
+  }
+  Tensor a = eye(3, TensorOptions(kFloat));
+  auto refuses = [](const char* op, auto&& call) {
+    try {
+      call();
+      ADD_FAILURE() << op << " found a LAPACK";
+    } catch (const NotImplementedError& error) {
+      std::string what = error.what();
+      EXPECT_NE(what.find(op), what.npos) << what;
+      EXPECT_NE(what.find("libnot-there.so.7"), what.npos) << what;
+    }
+  };
+  refuses("linalg_inv", [&] { linalg_inv(a); });
+  refuses("linalg_solve", [&] { linalg_solve(a, a); });
+  refuses("linalg_qr", [&] { linalg_qr(a); });
+  refuses("linalg_eigh", [&] { linalg_eigh(a); });
+  refuses("linalg_svd", [&] { linalg_svd(a); });
+  refuses("linalg_cholesky", [&] { linalg_cholesky(a); });
+  EXPECT_EQ(matmul(a, a).sum().item<float>(), 3);
 }
 
 }  // namespace

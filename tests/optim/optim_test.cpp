@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "support/expect.h"
 #include "vesta/autograd.h"
 #include "vesta/nn.h"
 #include "vesta/ops.h"
@@ -12,23 +13,10 @@
 namespace vesta::optim {
 namespace {
 
+using test::error_of;
+using test::numbers;
+
 constexpr uint64_t kSeed = 20240;
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-std::vector<double> numbers(const Tensor& t) {
-  const Tensor flat = t.detach().to(kFloat64).reshape({-1}).contiguous();
-  const double* data = flat.data_ptr<double>();
-  return std::vector<double>(data, data + flat.numel());
-}
 
 // One parameter's history in double.
 struct Reference {

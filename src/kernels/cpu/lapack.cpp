@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "base/config.h"
 #include "base/dl.h"
 #include "vesta/error.h"
 
@@ -155,6 +156,7 @@ Table load(const char* name) {
 const Table& table() {
   // Loaded once; the machine's choice (update-alternatives) comes first.
   static const Table loaded = [] {
+    if (!config().lapack.empty()) return load(config().lapack.c_str());
     Table t = load("liblapack.so.3");
     if (t.missing.empty()) return t;
     std::string first = t.missing;
@@ -195,8 +197,9 @@ void with_work(Scratch<T>& s, Call&& call) {
 
 void require(const char* op) {
   const std::string& missing = table().missing;
-  VESTA_CHECK_AS(NotImplementedError, missing.empty(), op,
-                 ": linalg needs LAPACK; install liblapack3 (or libopenblas0): ", missing);
+  VESTA_CHECK_AS(
+      NotImplementedError, missing.empty(), op,
+      ": linalg needs LAPACK; install liblapack3 (or libopenblas0), or set VESTA_LAPACK: ", missing);
 }
 int narrow(int64_t size, const char* op) {
   VESTA_CHECK(size <= std::numeric_limits<int>::max(), op, ": a size of ", size, " is too large for LAPACK");

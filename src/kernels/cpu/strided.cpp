@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/checked_math.h"
+
 namespace vesta::cpu {
 
 void StridedLoop::set_shape(IntArrayRef shape) {
@@ -21,7 +23,7 @@ void StridedLoop::add(const Tensor& t) {
   data[k] = static_cast<char*>(t.data_ptr());
   for (int d = 0; d < ndim; ++d) {
     bool has = d < own && t.sizes()[size_t(own - 1 - d)] != 1;
-    strides[k][d] = has ? t.strides()[size_t(own - 1 - d)] * element : 0;
+    strides[k][d] = has ? wrapping_mul(t.strides()[size_t(own - 1 - d)], element) : 0;
   }
 }
 

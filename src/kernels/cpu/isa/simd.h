@@ -219,6 +219,19 @@ VESTA_INLINE Half from_acc<Half>(float x) {
 
 // ---- loads and stores ---------------------------------------------------------------------------------------------
 
+// Levels without the instructions convert sixteen 16-bit numbers by a call: inlined into every loop over Half, the integer
+// steps were a tenth of a small static program.
+#if VESTA_SIMD_BYTES < 32
+template <class S>
+inline __attribute__((noinline)) void widen16(const S* s, float* d) {
+  for (int i = 0; i < 16; ++i) d[i] = to_acc(s[i]);
+}
+template <class S>
+inline __attribute__((noinline)) void narrow16(const float* s, S* d) {
+  for (int i = 0; i < 16; ++i) d[i] = from_acc<S>(s[i]);
+}
+#endif
+
 template <class T>
 VESTA_INLINE Vec<T> load(const T* s) {
   Vec<T> v;
@@ -258,9 +271,7 @@ VESTA_INLINE Vec<float> load(const Half* s) {
   for (int i = 0; i < 2; ++i)
     v.p[i] = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s) + i));
 #else
-  float buffer[16];
-  for (int i = 0; i < 16; ++i) buffer[i] = to_acc(s[i]);
-  v = load(buffer);
+  widen16(s, reinterpret_cast<float*>(&v));
 #endif
   return v;
 }
@@ -288,9 +299,7 @@ VESTA_INLINE void store(Bf16* d, Vec<float> v) {
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(half[0], half[1]), 0xd8);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(d), packed);
 #else
-  float buffer[16];
-  store(buffer, v);
-  for (int i = 0; i < 16; ++i) d[i] = from_acc<Bf16>(buffer[i]);
+  narrow16(reinterpret_cast<const float*>(&v), d);
 #endif
 }
 VESTA_INLINE void store(Half* d, Vec<float> v) {
@@ -300,9 +309,7 @@ VESTA_INLINE void store(Half* d, Vec<float> v) {
   for (int i = 0; i < 2; ++i)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(d) + i, _mm256_cvtps_ph(v.p[i], _MM_FROUND_TO_NEAREST_INT));
 #else
-  float buffer[16];
-  store(buffer, v);
-  for (int i = 0; i < 16; ++i) d[i] = from_acc<Half>(buffer[i]);
+  narrow16(reinterpret_cast<const float*>(&v), d);
 #endif
 }
 
@@ -322,6 +329,17 @@ VESTA_INLINE Vec<Acc<S>> load_n(const S* s, int n, Acc<S> fill = 0) {
   }
 #endif
   constexpr int kLanes = Vec<Acc<S>>::kLanes;
+#if VESTA_SIMD_BYTES < 32
+  if constexpr (sizeof(S) == 2) {
+    S bits[kLanes] = {};
+    std::memcpy(bits, s, size_t(n) * sizeof(S));
+    Vec<float> v = load(bits);
+    float lanes[kLanes];
+    std::memcpy(lanes, &v, 64);
+    for (int i = n; i < kLanes; ++i) lanes[i] = fill;
+    return load(lanes);
+  }
+#endif
   alignas(64) Acc<S> buffer[kLanes];
   for (int i = 0; i < kLanes; ++i) buffer[i] = fill;
   for (int i = 0; i < n; ++i) buffer[i] = to_acc(s[i]);
