@@ -148,7 +148,8 @@ void add_ops(CLI::App& app, Action& action) {
   command->add_option("--parity", *parity,
                       "A table like docs/ops.tsv: prints which of its rows are here, as Markdown");
   auto reference = std::make_shared<std::string>();
-  command->add_option("--reference", *reference, "A folder: writes a Markdown page for each group of operators there");
+  command->add_option("--reference", *reference,
+                      "A folder: writes a Markdown page for each group of operators there");
   command->callback([&action, tsv, json, parity, reference] {
     action = [tsv, json, parity, reference] {
       if (!reference->empty()) return write_reference(*reference);

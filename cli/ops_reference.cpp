@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -39,8 +40,8 @@ const std::map<std::string_view, const CppSignature*>& signatures() {
 
 // Families that share a page: those whose name begins with one of these.
 std::string page_of(const std::string& family) {
-  for (const char* stem : {"creation", "embedding", "index", "linalg", "loss", "norm", "pool", "random", "reduce",
-                           "special", "view"})
+  for (const char* stem : {"creation", "embedding", "index", "linalg", "loss", "norm", "pool", "random",
+                           "reduce", "special", "view"})
     if (family.rfind(stem, 0) == 0) return stem;
   return family;
 }
@@ -159,12 +160,10 @@ Recipe recipe(const Tensor& t, int variant) {
   DType dtype = t.dtype();
   auto sizes = t.sizes().vec();
   std::string shape = sizes_text(t);
-  if (dtype == kBool)
-    return {"rand(" + shape + ").gt(0.5)", [=] { return rand(sizes).gt(0.5); }};
+  if (dtype == kBool) return {"rand(" + shape + ").gt(0.5)", [=] { return rand(sizes).gt(0.5); }};
   if (is_integral(dtype)) return integers(t, variant);
   std::string options = dtype == kFloat32 ? "" : ", " + dtype_text(dtype);
-  if (is_complex(dtype))
-    return {"randn(" + shape + options + ")", [=] { return randn(sizes, dtype); }};
+  if (is_complex(dtype)) return {"randn(" + shape + options + ")", [=] { return randn(sizes, dtype); }};
   int64_t n = t.dim() >= 2 ? t.size(-1) : 0;
   if (variant == 1 && n && n == t.size(-2)) {  // well-conditioned and positive definite
     if (t.dim() == 2)
@@ -179,7 +178,8 @@ Recipe recipe(const Tensor& t, int variant) {
     low = wide.min().item<double>();
     high = wide.max().item<double>();
   }
-  if (t.numel() && low >= 1) return {"rand(" + shape + options + ").add(1)", [=] { return rand(sizes, dtype).add(1); }};
+  if (t.numel() && low >= 1)
+    return {"rand(" + shape + options + ").add(1)", [=] { return rand(sizes, dtype).add(1); }};
   if (t.numel() && low >= 0) return {"rand(" + shape + options + ")", [=] { return rand(sizes, dtype); }};
   if (t.numel() && high <= 0)
     return {"rand(" + shape + options + ").neg()", [=] { return rand(sizes, dtype).neg(); }};
@@ -274,14 +274,16 @@ class Example {
     }
     std::string comment;
     for (auto& r : results) comment += (comment.empty() ? "" : ", ") + result_text(r);
-    return lines + bound() + op_.schema.name + "(" + list + ");" + (comment.empty() ? "" : "  // " + comment) + "\n";
+    return lines + bound() + op_.schema.name + "(" + list + ");" +
+           (comment.empty() ? "" : "  // " + comment) + "\n";
   }
 
  private:
   bool is_default(size_t i, const OwnedValue& v) const {
     auto& a = op_.schema.args[i];
-    bool in_options = signature_.find("TensorOptions& options = {}") != std::string::npos &&
-                      (a.name == "dtype" || a.name == "layout" || a.name == "device" || a.name == "pin_memory");
+    bool in_options =
+        signature_.find("TensorOptions& options = {}") != std::string::npos &&
+        (a.name == "dtype" || a.name == "layout" || a.name == "device" || a.name == "pin_memory");
     if (!in_options && signature_.find(" " + a.name + " = ") == std::string::npos) return false;
     Value value = v.value(), other = op_.defaults[i];
     auto number = [](const Value& x) {
@@ -308,7 +310,8 @@ class Example {
     }
     std::string names;
     for (size_t j = 0; j < results.size(); ++j)
-      names += (j ? ", " : "") + free_name(results[j].name.empty() ? "result" + std::to_string(j) : results[j].name);
+      names += (j ? ", " : "") +
+               free_name(results[j].name.empty() ? "result" + std::to_string(j) : results[j].name);
     return "auto [" + names + "] = ";
   }
 
@@ -331,7 +334,8 @@ class Example {
         return "std::vector<double>" +
                items(static_cast<const double*>(value.ptr), [](double d) { return number_text(Scalar(d)); });
       case ValueKind::BoolList:
-        return items(static_cast<const bool*>(value.ptr), [](bool b) { return std::string(b ? "true" : "false"); });
+        return items(static_cast<const bool*>(value.ptr),
+                     [](bool b) { return std::string(b ? "true" : "false"); });
       case ValueKind::ScalarList:
         return "std::vector<Scalar>" +
                items(static_cast<const Scalar*>(value.ptr), [](const Scalar& s) { return number_text(s); });
@@ -409,8 +413,8 @@ std::string entry_text(const Entry& e) {
   }
   for (const char* module : {"linalg", "special", "fft"})
     if (e.op->schema.name.rfind(std::string(module) + "_", 0) == 0)
-      text += "    // also " + std::string(module) + "::" + e.op->schema.name.substr(std::string(module).size() + 1) +
-              "\n";
+      text += "    // also " + std::string(module) +
+              "::" + e.op->schema.name.substr(std::string(module).size() + 1) + "\n";
   text += "\ndtypes: " + dtypes_text(def) + " · gradient: " + gradient_text(def);
   if (*def.shard.rule) text += " · sharding: " + std::string(def.shard.rule);
   if (*def.shard.equation) text += " `" + std::string(def.shard.equation) + "`";
@@ -426,6 +430,7 @@ std::string entry_text(const Entry& e) {
 }  // namespace
 
 int write_reference(const std::string& dir) {
+  std::filesystem::create_directories(dir);
   std::map<std::string, std::map<std::string, Entry>> pages;
   std::map<int, Entry*> by_id;
   for (const Op* op : all_ops())
@@ -439,11 +444,13 @@ int write_reference(const std::string& dir) {
     if (op->form != OpForm::Functional)
       if (auto it = by_id.find(op->functional); it != by_id.end()) it->second->forms.push_back(op);
 
-  const std::string note = "Written by `vesta ops --reference docs/reference` from the op blocks; do not edit.\n\n";
-  std::string index = "# Operators\n\n" + note +
-                      "Examples are in `namespace vesta` with `<vesta/ops.h>`; each is compiled and run by a test.\n"
-                      "`_name` are steps of other operators. How an operator is defined: "
-                      "[adding-an-op.md](../adding-an-op.md).\n\n| page | operators |\n|---|---|\n";
+  const std::string note =
+      "Written by `vesta ops --reference docs/reference` from the op blocks; do not edit.\n\n";
+  std::string index =
+      "# Operators\n\n" + note +
+      "Examples are in `namespace vesta` with `<vesta/ops.h>`; each is compiled and run by a test.\n"
+      "`_name` are steps of other operators. How an operator is defined: "
+      "[adding-an-op.md](../adding-an-op.md).\n\n| page | operators |\n|---|---|\n";
   auto write = [&](const std::string& name, const std::string& text) {
     AtomicFile file(dir + "/" + name + ".md");
     file.write(text);

@@ -29,8 +29,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 OpCases all_cases(uint64_t seed) {
   OpCases all;
-  for (auto* add :
-       {add_pointwise_cases, add_reduction_cases, add_norm_cases, add_spatial_cases, add_index_cases, add_step_cases})
+  for (auto* add : {add_pointwise_cases, add_reduction_cases, add_norm_cases, add_spatial_cases,
+                    add_index_cases, add_step_cases})
     add(all, seed);
   return all;
 }

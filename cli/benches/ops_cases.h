@@ -61,6 +61,6 @@ void add_norm_cases(OpCases& all, uint64_t seed);   // softmax, norms, losses, p
 void add_index_cases(OpCases& all, uint64_t seed);  // index, sort, rearrangement
 // Convolution, pooling, interpolation, norms over channels, recurrent layers.
 void add_spatial_cases(OpCases& all, uint64_t seed);
-void add_step_cases(OpCases& all, uint64_t seed);   // optimisers, random numbers
+void add_step_cases(OpCases& all, uint64_t seed);  // optimisers, random numbers
 
 }  // namespace vesta::cli

@@ -370,17 +370,13 @@ auto Module::as() {
   return dynamic_cast<typename detail::ContainedIn<ModuleType>::type*>(this);
 }
 
-// Declares Name, the holder of Impl, or of NameImpl. What only some holders need is a template: an ordinary member's
-// body would be compiled for each of the hundred layers.
-#define VESTA_MODULE_IMPL(Name, Impl)                                                             \
-  class Name : public ::vesta::nn::ModuleHolder<Impl> {                                           \
-   public:                                                                                        \
-    using ::vesta::nn::ModuleHolder<Impl>::ModuleHolder;                                          \
-    template <class C = Impl, std::enable_if_t<std::is_default_constructible_v<C>, int> = 0>      \
-    Name() {}                                                                                     \
-    template <class Holder,                                                                       \
-              std::enable_if_t<std::is_same_v<Holder, ::vesta::nn::ModuleHolder<Impl>>, int> = 0> \
-    Name(Holder holder) : ::vesta::nn::ModuleHolder<Impl>(std::move(holder)) {}                   \
+// Declares Name, the holder of Impl, or of NameImpl; also inside of a function.
+#define VESTA_MODULE_IMPL(Name, Impl)                                                                    \
+  class Name : public ::vesta::nn::ModuleHolder<Impl> {                                                  \
+   public:                                                                                               \
+    using ::vesta::nn::ModuleHolder<Impl>::ModuleHolder;                                                 \
+    Name() = default;                                                                                    \
+    Name(::vesta::nn::ModuleHolder<Impl> holder) : ::vesta::nn::ModuleHolder<Impl>(std::move(holder)) {} \
   }
 #define VESTA_MODULE(Name) VESTA_MODULE_IMPL(Name, Name##Impl)
 

@@ -58,9 +58,17 @@ ModulePtr<Module> Cloneable<Derived>::clone(std::optional<Device> device) const 
 #else
 #define VESTA_LAYER_CLONE(Impl) extern template class Cloneable<Impl>
 #endif
-// The holder Name of the library's own layer NameImpl.
-#define VESTA_LAYER(Name)        \
-  VESTA_LAYER_CLONE(Name##Impl); \
-  VESTA_MODULE(Name)
+// The holder Name of the library's own layer NameImpl: VESTA_MODULE, with constructors that are compiled where they are
+// used only, since a program includes a hundred of them.
+#define VESTA_LAYER(Name)                                                                                \
+  VESTA_LAYER_CLONE(Name##Impl);                                                                         \
+  class Name : public ModuleHolder<Name##Impl> {                                                         \
+   public:                                                                                               \
+    using ModuleHolder<Name##Impl>::ModuleHolder;                                                        \
+    template <class C = Name##Impl, std::enable_if_t<std::is_default_constructible_v<C>, int> = 0>       \
+    Name() {}                                                                                            \
+    template <class Holder, std::enable_if_t<std::is_same_v<Holder, ModuleHolder<Name##Impl>>, int> = 0> \
+    Name(Holder holder) : ModuleHolder<Name##Impl>(std::move(holder)) {}                                 \
+  }
 
 }  // namespace vesta::nn

@@ -55,8 +55,7 @@ class SGD : public OptimizerRule<SGD, SGDOptions> {
  public:
   SGD(std::vector<OptimizerParamGroup> groups, const SGDOptions& defaults)
       : OptimizerRule(std::move(groups), defaults) {}
-  SGD(std::vector<Tensor> params, const SGDOptions& defaults)
-      : SGD(one_group(std::move(params)), defaults) {}
+  SGD(std::vector<Tensor> params, const SGDOptions& defaults) : SGD(one_group(std::move(params)), defaults) {}
   static std::vector<std::string> slot_names();
 
  protected:

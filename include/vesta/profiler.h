@@ -25,11 +25,12 @@ struct Event {
   std::string_view name;  // valid while its Profile lives
   int64_t begin_ns = 0;   // since the recording began
   int64_t end_ns = 0;
-  int parent = -1;         // index of the enclosing event, which is of the same thread
-  int thread = 0;          // 0: the one that recorded; others in the order in which they first appear
-  int64_t bytes = 0;       // of the results it allocated, those of its children included
-  int64_t peak_bytes = 0;  // most host memory in use during it (by all threads), less what was in use when it began
-  std::string shapes;      // "[8, 16], [16]"; empty without Options::shapes
+  int parent = -1;    // index of the enclosing event, which is of the same thread
+  int thread = 0;     // 0: the one that recorded; others in the order in which they first appear
+  int64_t bytes = 0;  // of the results it allocated, those of its children included
+  int64_t peak_bytes =
+      0;  // most host memory in use during it (by all threads), less what was in use when it began
+  std::string shapes;  // "[8, 16], [16]"; empty without Options::shapes
 };
 
 // All calls of one operator on all threads (and with by_op(true): of one set of shapes). Times of threads add up.

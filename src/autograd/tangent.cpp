@@ -204,7 +204,7 @@ void interpret_tangents(const Op& op, const Value* args, Value* outs, uint32_t b
   if (thread_state.tangent_level)
     each_input(op, args, [&](const Tensor& t) { any |= t.defined() && tangent_of(t.impl()).defined(); });
   const OpDef& def = *op.def;
-  bool plain = !any || (def.non_differentiable && !op.returns_view);
+  bool plain = !any || def.non_differentiable;  // detach too: its result has neither gradient nor tangent
   if (plain) {
     InterpreterGuard guard(TensorImpl::kTangent);
     return redispatch(op, args, outs, bits);

@@ -154,7 +154,8 @@ void interpret(const Op& op, const Value* args, Value* outs, uint32_t bits) {
       guard.lock();
       if (current) mark = {current->number, current->open(op.name, std::move(shapes))};
     } else if (current) {
-      mark = {current->number, current->open(op.name, {})};  // an operator's name lives as long as the process
+      mark = {current->number,
+              current->open(op.name, {})};  // an operator's name lives as long as the process
     }
   }
   try {

@@ -125,8 +125,7 @@ void Profile::write_chrome_trace(const std::string& path) const {
   }
   for (auto& e : data_->events) {
     text += ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": " + std::to_string(e.thread + 1) +
-            ", \"name\": " + json_text(e.name) +
-            number(", \"ts\": %.3f", double(e.begin_ns) / 1e3) +
+            ", \"name\": " + json_text(e.name) + number(", \"ts\": %.3f", double(e.begin_ns) / 1e3) +
             number(", \"dur\": %.3f", double(e.end_ns - e.begin_ns) / 1e3) +
             ", \"args\": {\"result_bytes\": " + std::to_string(e.bytes) +
             ", \"peak_bytes\": " + std::to_string(e.peak_bytes);

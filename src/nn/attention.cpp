@@ -160,8 +160,14 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query_in, 
   if (o.need_weights()) {
     const Tensor scaled = q * (1 / std::sqrt(double(head_width)));
     Tensor scores = vesta::bmm(scaled, k.transpose(1, 2));
-    if (mask.defined()) scores = scores + mask;
+    Tensor
+        blind;  // queries that may see no key: their weights are 0, where softmax of -inf alone would be NaN
+    if (mask.defined()) {
+      blind = (mask == -std::numeric_limits<double>::infinity()).all(-1, true);
+      scores = (scores + mask).masked_fill(blind, 0);
+    }
     weights = vesta::softmax(scores, -1);
+    if (blind.defined()) weights = weights.masked_fill(blind, 0);
     if (dropout > 0) weights = vesta::dropout(weights, dropout, true);
     out = vesta::bmm(weights, v);
   } else {

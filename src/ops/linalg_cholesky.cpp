@@ -1,4 +1,7 @@
 // Cholesky factors of Hermitian positive definite matrices, and what is solved with them.
+#include <cmath>
+#include <complex>
+
 #include "ops/infer.h"
 #include "ops/matrix.h"
 #include "vesta/ops.h"
@@ -30,7 +33,12 @@ void k_cholesky(const KernelCtx& k) {
       Stack<T> l = stack_of<T>(k.out(0));
       Stack<int> info = stack_of<int>(k.out(1), 0);
       for_batch(batch_count(a.sizes()), double(n) * n * n / 3, [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) *info[b] = lapack::potrf(upper ? 'U' : 'L', n, l[b]);
+        for (int64_t b = begin; b < end; ++b) {
+          *info[b] = lapack::potrf(upper ? 'U' : 'L', n, l[b]);
+          // Some LAPACKs (OpenBLAS) take NaN for positive. It spreads along the diagonal from the minor that has it.
+          for (int i = 0; i < n && *info[b] == 0; ++i)
+            if (std::isnan(std::real(l[b][int64_t(i) * (n + 1)]))) *info[b] = i + 1;
+        }
       });
     });
   }

@@ -27,6 +27,20 @@ Tensor split_tie(const Tensor& dy, const Tensor& keep, const Tensor& tie) {
   return where(keep, dy, where(tie, dy * 0.5, zero));
 }
 
+// The shares of x and y in log(b^x + b^y): b^(x - y) / (b^(x - y) + 1) and the rest. Equal infinities have no difference:
+// +inf shares evenly; -inf, where adding to one of them changes nothing, has no share (pytorch/pytorch#49724).
+struct LogShares {
+  Tensor difference, none;
+  LogShares(const Tensor& x, const Tensor& y, double log_base) {
+    Tensor alike = logical_and(x == y, isinf(x));
+    difference = (x - y).masked_fill(alike, 0);
+    if (log_base != 1) difference = difference * log_base;
+    none = logical_and(alike, x < 0);
+  }
+  Tensor first() const { return sigmoid(difference).masked_fill(none, 0); }
+  Tensor second() const { return sigmoid(-difference).masked_fill(none, 0); }
+};
+
 constexpr OpDef table[] = {
 // ---- quotients ----
 OP("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
@@ -212,16 +226,16 @@ OP("logaddexp(Tensor self, Tensor other) -> Tensor",
   .forms = Out, .types = float_same,
   .scalar = SCALAR(where_((x == y) & isinf_(x), x, max_(x, y) + log1p_(exp_(-abs_(x - y))))),
   .save = {in(0), in(1)},
-  .vjp = [](const Grad& g) { Tensor d = g.in(0) - g.in(1);
-      return grads(G(0) { return g.dy() * sigmoid(d); }, G(1) { return g.dy() * sigmoid(-d); }); },
+  .vjp = [](const Grad& g) { LogShares s(g.in(0), g.in(1), 1);
+      return grads(G(0) { return g.dy() * s.first(); }, G(1) { return g.dy() * s.second(); }); },
   .shard = {"pw-mono2"}, .doc = "log(exp(self) + exp(other)).",
   .samples = [](SampleGen& s) { s.binary(); }),
 OP("logaddexp2(Tensor self, Tensor other) -> Tensor",
   .forms = Out, .types = float_same,
   .scalar = SCALAR(where_((x == y) & isinf_(x), x, max_(x, y) + log1p_(exp2_(-abs_(x - y))) * T(1.4426950408889634))),
   .save = {in(0), in(1)},
-  .vjp = [](const Grad& g) { Tensor d = (g.in(0) - g.in(1)) * kLn2;
-      return grads(G(0) { return g.dy() * sigmoid(d); }, G(1) { return g.dy() * sigmoid(-d); }); },
+  .vjp = [](const Grad& g) { LogShares s(g.in(0), g.in(1), kLn2);
+      return grads(G(0) { return g.dy() * s.first(); }, G(1) { return g.dy() * s.second(); }); },
   .shard = {"pw-mono2"}, .doc = "log2(2^self + 2^other).",
   .samples = [](SampleGen& s) { s.binary(); }),
 OP("xlogy.Tensor(Tensor self, Tensor other) -> Tensor",

@@ -53,9 +53,10 @@ OP("sgn(Tensor self) -> Tensor",
   .vjp = [](const Grad& g) { return grads(G(0) {
       if (!is_complex(g.dtype_of(0))) return zeros_like(g.dy());
       // d sgn(z) = (dz - sgn Re(conj(sgn) dz)) / |z|  (z != 0)
-      Tensor z = g.in(0), s = g.out(), a = z.abs();
-      Tensor r = (g.dy() - s * real(s.conj() * g.dy()).to(s.dtype())) / a.to(s.dtype());
-      return r.masked_fill(a == 0, 0); }); },
+      Tensor z = g.in(0), s = g.out(), a = z.abs(), none = a == 0;
+      // No 0 / 0 to begin with: the gradient of this gradient would see it.
+      Tensor r = (g.dy() - s * real(s.conj() * g.dy()).to(s.dtype())) / a.masked_fill(none, 1).to(s.dtype());
+      return r.masked_fill(none, 0); }); },
   .shard = {"pw-inc"}, .doc = "self / |self|, 0 at 0.",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("exp(Tensor self) -> Tensor",

@@ -127,17 +127,15 @@ Results repeat_tensor(const Args& a, const Tensor& t, IntArrayRef repeats) {
   VESTA_CHECK(int64_t(repeats.size()) >= t.dim(), a.name(), ": expected at least ", t.dim(), " repeats, got ", repeats.size());
   Ints split, wide, sizes;
   int64_t lead = int64_t(repeats.size()) - t.dim();
-  bool one = true;
   for (size_t d = 0; d < repeats.size(); ++d) {
     int64_t r = repeats[d], s = int64_t(d) < lead ? 1 : t.size(int64_t(d) - lead);
     VESTA_CHECK(r >= 0, a.name(), ": expected repeats >= 0, got ", r);
-    one &= r == 1;
     split.push_back(1), split.push_back(s);
     wide.push_back(r), wide.push_back(s);
     sizes.push_back(checked_mul(r, s, "repeat: a size"));
   }
-  Tensor r = t.reshape(split).expand(wide);
-  return one ? r.clone(MemoryFormat::Contiguous).view(sizes) : r.reshape(sizes);
+  // Always a copy: where only leading dims are repeated, reshape would give a view of one memory.
+  return t.reshape(split).expand(wide).clone(MemoryFormat::Contiguous).view(sizes);
 }
 int64_t sum_of(const Tensor& t) {
   const int64_t* p = t.data_ptr<int64_t>();

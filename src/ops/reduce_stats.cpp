@@ -330,8 +330,10 @@ OP("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=Fals
 OP("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
   .forms = Out, .types = any_types, .infer = infer_logsumexp, .kernels = {{Cpu, k_logsumexp}}, .save = {in(0), out(0)},
   .vjp = [](const Grad& g) { return grads(G(0) {
-      Tensor x = g.in(0);
-      return with_reduced_dims(g, g.dy(), x.dim(), g.value(1), g.flag(2)) * (x - with_reduced_dims(g, g.out(), x.dim(), g.value(1), g.flag(2))).exp(); }); },
+      Tensor x = g.in(0), y = with_reduced_dims(g, g.out(), x.dim(), g.value(1), g.flag(2));
+      // Infinite results (pytorch/pytorch#49724): nothing adds to -inf; +inf comes from the elements that are +inf.
+      y = y.masked_fill(y == -kInf, 0);
+      return with_reduced_dims(g, g.dy(), x.dim(), g.value(1), g.flag(2)) * (x - y).masked_fill(x == y, 0).exp(); }); },
   .shard = {"red-nonlin"}, .doc = "log(sum(exp(self))) over dims, without overflow; -inf for nothing.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({3, 4}), std::vector<int64_t>{0}); s(s.t({2, 3, 4}), std::vector<int64_t>{0, -1}, true); s(s.t({}), std::vector<int64_t>{0}); } }),
 OP("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",

@@ -109,7 +109,7 @@ TEST(Profiler, survives_errors_and_refuses_a_second_recorder) {
 TEST(Profiler, sees_the_operators_of_other_threads_each_nested_in_its_own) {
   constexpr int kThreads = 4, kSteps = 50;
   std::atomic<int> ready = 0;
-  std::atomic<bool> go = false, stop = false;
+  std::atomic<bool> go = false, opened = false, stop = false;
   std::vector<std::thread> early;  // there before the recording begins, as a loader's workers are
   for (int t = 0; t < kThreads; ++t)
     early.emplace_back([&] {
@@ -124,6 +124,7 @@ TEST(Profiler, sees_the_operators_of_other_threads_each_nested_in_its_own) {
   std::thread late_to_end([&] {
     while (!go) std::this_thread::yield();
     profiler::Range range("unfinished");
+    opened = true;
     while (!stop) std::this_thread::yield();
     ones({2}) + 1;  // after the recording
   });
@@ -132,7 +133,8 @@ TEST(Profiler, sees_the_operators_of_other_threads_each_nested_in_its_own) {
   go = true;
   Tensor y = ones({4}) * 2;
   for (auto& t : early) t.join();
-  std::thread([] { ones({4}).exp(); }).join();
+  std::thread([] { ones({4}).exp(); }).join();  // may get the number of a thread that has ended
+  while (!opened) std::this_thread::yield();
   profiler::Profile p = recorder.stop();
   stop = true;
   late_to_end.join();

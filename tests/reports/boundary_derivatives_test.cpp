@@ -94,7 +94,10 @@ TEST(BoundaryDerivatives, forward_and_reverse_mode_agree_at_kinks_ties_and_satur
       {"l1_loss", [=](const Tensor& x) { return l1_loss(x, one); }},
       {"huber_loss", [=](const Tensor& x) { return huber_loss(x, one); }},
       {"smooth_l1_loss", [=](const Tensor& x) { return smooth_l1_loss(x, one); }},
-      {"max_pool2d", [](const Tensor& x) { return max_pool2d(x.reshape({1, 1, 3, 4}), IntArrayRef{2, 2}); }},
+      {"max_pool2d",
+       [](const Tensor& x) {
+         return max_pool2d(x.reshape({1, 1, 3, 4}), IntArrayRef{2, 2});
+       }},
       {"norm 1", [](const Tensor& x) { return x.norm(1); }},
       {"norm 2 of a zero row", [](const Tensor& x) { return (x * 0).norm(2); }},
       {"norm inf", [](const Tensor& x) { return linalg_vector_norm(x, kInf); }},
@@ -113,10 +116,16 @@ TEST(BoundaryDerivatives, forward_and_reverse_mode_agree_on_empty_and_0_dim_tens
       {"norm", [](const Tensor& x) { return x.norm(); }},
       {"cumsum", [](const Tensor& x) { return x.cumsum(-1); }},
       {"softmax", [](const Tensor& x) { return softmax(x, -1); }},
-      {"logsumexp", [](const Tensor& x) { return logsumexp(x.reshape({-1, 1}), 1); }},
+      {"logsumexp",
+       [](const Tensor& x) {
+         return logsumexp(x.reshape({-1, 1}), 1);
+       }},
       {"sort", [](const Tensor& x) { return std::get<0>(x.sort(-1)); }},
       {"flatten", [](const Tensor& x) { return x.flatten(); }},
-      {"cat", [](const Tensor& x) { return cat({x.reshape({-1}), x.reshape({-1})}); }},
+      {"cat",
+       [](const Tensor& x) {
+         return cat({x.reshape({-1}), x.reshape({-1})});
+       }},
       {"where", [](const Tensor& x) { return where(x > 0, x, x * 2); }},
   };
   for (auto& [name, f] : functions) {

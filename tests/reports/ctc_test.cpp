@@ -5,11 +5,13 @@ namespace vesta::reports {
 namespace {
 
 // Frames of three equally likely classes, blank 0.
-Tensor uniform(int64_t frames, int64_t batch = 1) { return log_softmax(zeros({frames, batch, 3}, kDouble), -1); }
+Tensor uniform(int64_t frames, int64_t batch = 1) {
+  return log_softmax(zeros({frames, batch, 3}, kDouble), -1);
+}
 Tensor labels(const Sizes& v) { return make<int64_t>(v, {1, int64_t(v.size())}); }
 double loss_of(int64_t frames, const Sizes& target, bool zero_infinity = false) {
-  return number(ctc_loss(uniform(frames), labels(target), IntArrayRef{frames}, IntArrayRef{int64_t(target.size())}, 0, 0,
-                       zero_infinity));
+  return number(ctc_loss(uniform(frames), labels(target), IntArrayRef{frames},
+                         IntArrayRef{int64_t(target.size())}, 0, 0, zero_infinity));
 }
 
 // pt#25057 and kin. A path has probability 3^-T. T = 2: () has the one path (--); (1) has (1 1), (1 -), (- 1); (1, 2) has
@@ -74,7 +76,8 @@ TEST(CtcReports, a_padded_batch_is_its_items_and_the_gradient_stays_in_their_fra
                           IntArrayRef{batch.lengths()[size_t(b)]}, 0, 0);
     EXPECT_NEAR(number(one), number(loss[b]), 1e-12) << "item " << b;
     Tensor own = grad.select(1, b);
-    EXPECT_LE(distance(own.narrow(0, 0, frames), autograd::grad({one.sum()}, {alone})[0].select(1, 0)), 1e-13);
+    EXPECT_LE(distance(own.narrow(0, 0, frames), autograd::grad({one.sum()}, {alone})[0].select(1, 0)),
+              1e-13);
     EXPECT_TRUE(all_equal(own.narrow(0, frames, 6 - frames), 0)) << "item " << b;
   }
 }
@@ -100,7 +103,8 @@ TEST(CtcReports, two_thousand_labels_are_right) {
   Sizes target;
   for (int64_t i = 0; i < kLabels; ++i) target.push_back(1 + i % 2);
   EXPECT_NEAR(loss_of(kLabels, target), kLabels * std::log(3.0), 1e-8);
-  EXPECT_NEAR(loss_of(kLabels + 1, target), (kLabels + 1) * std::log(3.0) - std::log(2.0 * kLabels + 1), 1e-8);
+  EXPECT_NEAR(loss_of(kLabels + 1, target), (kLabels + 1) * std::log(3.0) - std::log(2.0 * kLabels + 1),
+              1e-8);
   EXPECT_EQ(loss_of(kLabels - 1, target), kInf);
 }
 

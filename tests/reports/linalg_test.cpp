@@ -16,7 +16,8 @@ TEST(Linalg, batched_eigh_is_right_for_every_item_and_again_after_other_shapes) 
     a = (a + a.mH()) / 2;
     auto [l, v] = linalg_eigh(a);
     double bound = 100 * double(n) * kEps;
-    EXPECT_LE(number(matrix_norms(v.mH().matmul(v) - eye(n, kComplex64)).max()), bound * std::sqrt(double(n)));
+    EXPECT_LE(number(matrix_norms(v.mH().matmul(v) - eye(n, kComplex64)).max()),
+              bound * std::sqrt(double(n)));
     Tensor scale = matrix_norms(a);
     Tensor residual = a.matmul(v) - v * l.unsqueeze(-2);
     EXPECT_LE(number((matrix_norms(residual) / scale).max()), bound);

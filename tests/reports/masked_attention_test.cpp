@@ -16,7 +16,8 @@ Tensor attention_mask(int64_t queries, int64_t keys, int64_t blind) {
 TEST(MaskedAttention, a_query_without_keys_gives_zero_and_finite_gradients) {
   Generator g(kSeed);
   for (int64_t n : {4, 70}) {
-    Tensor q = draw(g, {2, 2, n, 8}, kFloat32).requires_grad_(), k = draw(g, {2, 2, n, 8}, kFloat32).requires_grad_(),
+    Tensor q = draw(g, {2, 2, n, 8}, kFloat32).requires_grad_(),
+           k = draw(g, {2, 2, n, 8}, kFloat32).requires_grad_(),
            v = draw(g, {2, 2, n, 8}, kFloat32).requires_grad_(), w = draw(g, {2, 2, n, 8}, kFloat32);
     Tensor seen = attention_mask(n, n, 1);
     Tensor added = zeros({n, n}).masked_fill(seen.logical_not(), -kInf);
@@ -24,7 +25,8 @@ TEST(MaskedAttention, a_query_without_keys_gives_zero_and_finite_gradients) {
       Tensor y = scaled_dot_product_attention(q, k, v, mask);
       EXPECT_TRUE(all_equal(y.select(2, 1), 0));
       Tensor full = scaled_dot_product_attention(q, k, v);
-      for (int64_t row : {int64_t(0), n - 1}) EXPECT_LE(distance(y.select(2, row), full.select(2, row)), 1e-6);
+      for (int64_t row : {int64_t(0), n - 1})
+        EXPECT_LE(distance(y.select(2, row), full.select(2, row)), 1e-6);
       auto grads = autograd::grad({(y * w).sum()}, {q, k, v});
       // The call without that query: no term of it is left in the gradients of keys and values.
       Tensor w_rest = w.clone();
@@ -43,7 +45,8 @@ TEST(MaskedAttention, a_query_without_keys_gives_zero_and_finite_gradients) {
 TEST(MaskedAttention, nan_in_a_key_that_is_masked_out_changes_nothing) {
   Generator g(kSeed);
   for (int64_t n : {4, 70}) {
-    Tensor q = draw(g, {1, 2, n, 8}, kFloat32), k = draw(g, {1, 2, n, 8}, kFloat32), v = draw(g, {1, 2, n, 8}, kFloat32);
+    Tensor q = draw(g, {1, 2, n, 8}, kFloat32), k = draw(g, {1, 2, n, 8}, kFloat32),
+           v = draw(g, {1, 2, n, 8}, kFloat32);
     Tensor mask = ones({n, n}, kBool);
     mask.select(1, 2).fill_(false);
     Tensor want = scaled_dot_product_attention(q, k, v, mask);

@@ -19,10 +19,12 @@ Tensor with_nans(int64_t n, int nans, DType dtype) {
     bool negative = k % 3 != 1;
     switch (dtype) {
       case DType::Float32:
-        t.data_ptr<float>()[at] = std::bit_cast<float>(uint32_t((negative ? 0xffc00000u : 0x7fc00000u) | payload));
+        t.data_ptr<float>()[at] =
+            std::bit_cast<float>(uint32_t((negative ? 0xffc00000u : 0x7fc00000u) | payload));
         break;
       case DType::Float64:
-        t.data_ptr<double>()[at] = std::bit_cast<double>((negative ? 0xfff8ull << 48 : 0x7ff8ull << 48) | payload);
+        t.data_ptr<double>()[at] =
+            std::bit_cast<double>((negative ? 0xfff8ull << 48 : 0x7ff8ull << 48) | payload);
         break;
       default:
         static_cast<uint16_t*>(t.data_ptr())[at] =
@@ -78,8 +80,8 @@ TEST(NanOrder, nanquantile_leaves_out_every_nan) {
   std::sort(kept.begin(), kept.end());
   EXPECT_EQ(number(nanquantile(x, 0.0)), kept.front());
   EXPECT_EQ(number(nanquantile(x, 1.0)), kept.back());
-  EXPECT_EQ(number(nanquantile(x, 0.5)), kept[61]);                                  // position 0.5 * 122
-  EXPECT_NEAR(number(nanquantile(x, 0.25)), (kept[30] + kept[31]) / 2, 1e-4);        // position 30.5
+  EXPECT_EQ(number(nanquantile(x, 0.5)), kept[61]);                            // position 0.5 * 122
+  EXPECT_NEAR(number(nanquantile(x, 0.25)), (kept[30] + kept[31]) / 2, 1e-4);  // position 30.5
   EXPECT_EQ(number(nanmedian(x)), kept[61]);
   EXPECT_TRUE(std::isnan(number(quantile(x, 0.5))));
 }

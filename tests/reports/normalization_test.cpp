@@ -29,7 +29,8 @@ TEST(Normalization, fp16_channels_last_batch_norm_has_the_gradient_of_the_contig
   double n = double(x.numel()) / 3, size = number(dx.abs().mean());
   // N roundings of relative size 2^-11, which add up like a random walk.
   EXPECT_LE(number(dx.sum({0, 2, 3}).abs().max()), 10 * std::sqrt(n) * size / 2048);
-  EXPECT_LE(number((dx * xhat).sum({0, 2, 3}).abs().max()), 10 * std::sqrt(n) * size / 2048 + n * size * 1e-3);
+  EXPECT_LE(number((dx * xhat).sum({0, 2, 3}).abs().max()),
+            10 * std::sqrt(n) * size / 2048 + n * size * 1e-3);
 }
 
 // The third derivative along v of t -> <f(x + t v), w>, from nested gradients.
@@ -43,27 +44,29 @@ double third_derivative(const std::function<Tensor(const Tensor&)>& f, const Ten
 
 // pt#186256, pt#175754: derivatives were wrong from the third on. The same function of primitives must have the same
 // derivatives, and the third is the slope of the second: (f''(h) - f''(-h)) / 2h, with an error of h^2 and eps / h.
-void check_third(const std::function<Tensor(const Tensor&)>& op, const std::function<Tensor(const Tensor&)>& primitives,
-                 Sizes sizes) {
+void check_third(const std::function<Tensor(const Tensor&)>& op,
+                 const std::function<Tensor(const Tensor&)>& primitives, Sizes sizes) {
   Generator g(kSeed);
   Tensor x = draw(g, sizes), v = draw(g, sizes), w = draw(g, sizes);
   double got = third_derivative(op, x, v, w);
   EXPECT_NEAR(got, third_derivative(primitives, x, v, w), 1e-9 * (1 + std::abs(got)));
   constexpr double kStep = 1e-4;
-  double slope = (third_derivative(op, x, v, w, kStep, 2) - third_derivative(op, x, v, w, -kStep, 2)) / (2 * kStep);
+  double slope =
+      (third_derivative(op, x, v, w, kStep, 2) - third_derivative(op, x, v, w, -kStep, 2)) / (2 * kStep);
   EXPECT_NEAR(got, slope, 1e-5 * (1 + std::abs(got)));
 }
 
 TEST(Normalization, third_derivative_of_batch_norm_is_that_of_its_formula) {
   for (Sizes sizes : {Sizes{4, 1}, Sizes{5, 3}, Sizes{2, 3, 2}})
-    check_third(train_batch_norm,
-                [](const Tensor& x) {
-                  std::vector<int64_t> dims = {0};
-                  for (int64_t d = 2; d < x.dim(); ++d) dims.push_back(d);
-                  Tensor c = x - x.mean(dims, true);
-                  return c / ((c * c).mean(dims, true) + 1e-5).sqrt();
-                },
-                sizes);
+    check_third(
+        train_batch_norm,
+        [](const Tensor& x) {
+          std::vector<int64_t> dims = {0};
+          for (int64_t d = 2; d < x.dim(); ++d) dims.push_back(d);
+          Tensor c = x - x.mean(dims, true);
+          return c / ((c * c).mean(dims, true) + 1e-5).sqrt();
+        },
+        sizes);
 }
 
 TEST(Normalization, third_derivative_of_layer_norm_is_that_of_its_formula) {
