@@ -13,7 +13,8 @@ namespace vesta::cpu {
 void add_row(Elem type, const void* x, void* acc, int64_t n);
 void add_scaled_row(Elem type, const void* x, double factor, void* acc, int64_t n);
 // acc[i] += sum over k of table[index[k]][i], one after the other; rows of n elements.
-void add_indexed_rows(Elem type, const void* table, const int64_t* index, int64_t count, void* acc, int64_t n);
+void add_indexed_rows(Elem type, const void* table, const int64_t* index, int64_t count, void* acc,
+                      int64_t n);
 // Least and largest of n > 0 numbers.
 void row_limits(const int64_t* x, int64_t n, int64_t* least, int64_t* largest);
 // to[i] = from[-i], elements of 1, 2, 4, 8 or 16 bytes.

@@ -34,7 +34,8 @@ void add_scaled(Elem type, const void* x_in, double factor, void* acc_in, int64_
 
 // N vectors of accumulators stay in registers over all rows.
 template <int N, class S>
-VESTA_INLINE void add_indexed_columns(const S* table, int64_t n, const int64_t* index, int64_t count, Acc<S>* acc) {
+VESTA_INLINE void add_indexed_columns(const S* table, int64_t n, const int64_t* index, int64_t count,
+                                      Acc<S>* acc) {
   using V = Vec<Acc<S>>;
   constexpr int L = V::kLanes;
   V sum[N];
@@ -45,7 +46,8 @@ VESTA_INLINE void add_indexed_columns(const S* table, int64_t n, const int64_t* 
   }
   for (int k = 0; k < N; ++k) store(acc + k * L, sum[k]);
 }
-void add_indexed(Elem type, const void* table_in, const int64_t* index, int64_t count, void* acc_in, int64_t n) {
+void add_indexed(Elem type, const void* table_in, const int64_t* index, int64_t count, void* acc_in,
+                 int64_t n) {
   with_float_type(type, [&]<class S>(S) {
     using A = Acc<S>;
     constexpr int L = Vec<A>::kLanes, N = VESTA_SIMD_BYTES == 64 ? 8 : 2;
