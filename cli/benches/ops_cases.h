@@ -17,8 +17,8 @@ struct BenchInput {
   std::vector<int64_t> shape;
   int64_t high = 0;  // > 0: integers below it instead of normal numbers
   // Words, which the peer (bench/peers/ops_torch.py) knows too: uniform = in [0.01, 0.99], mask = bool with half of them
-  // true, sorted = ascending along the last dim, transposed = the last two dims swapped in memory, every_other = each second element
-  // of rows twice as long, fixed = wants no gradient.
+  // true, sorted = ascending along the last dim, transposed = the last two dims swapped in memory, every_other = each
+  // second element of rows twice as long, fixed = wants no gradient.
   std::string form = {};
 
   bool is(const char* word) const { return form.find(word) != form.npos; }

@@ -180,9 +180,12 @@ void nll_forward(const S* x, const int64_t* target, const S* weight, NllShape s,
   if (r == Sum) *out = S(A(sum));
   *total_out = S(A(total));
 }
+// Writes all of dx: zeros, and one number for each target.
 template <class S>
 void nll_backward(const S* dy, const int64_t* target, const S* weight, NllShape s, Reduction r, int64_t ignore, const S* total, S* dx) {
-  parallel_for(0, s.outer, std::max<int64_t>(1, 2 * kNllBlock / std::max<int64_t>(1, s.inner)), [&](int64_t begin, int64_t end) {
+  int64_t each = s.classes * s.inner;
+  parallel_for(0, s.outer, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, each)), [&](int64_t begin, int64_t end) {
+    std::memset(static_cast<void*>(dx + begin * each), 0, size_t((end - begin) * each) * sizeof(S));
     for (int64_t o = begin; o < end; ++o)
       for (int64_t i = 0; i < s.inner; ++i) {
         int64_t at = o * s.inner + i, t = target[at];
@@ -232,7 +235,6 @@ void k_nll_backward(const KernelCtx& k) {
   VESTA_CHECK(target.numel() == s.outer * s.inner, k.name(), ": the input's and the target's sizes differ");
   VESTA_CHECK(dy.numel() == (r == None ? target.numel() : 1), k.name(), ": grad_output has ", dy.numel(), " elements");
   check_targets(k, target.data_ptr<int64_t>(), target.numel(), s.classes, k.integer(5));
-  cpu::fill_elements(k.out(), 0);
   with_type(k, self.dtype(), [&]<class S>(S) {
     nll_backward<S>(dy.data_ptr<S>(), target.data_ptr<int64_t>(), weight.defined() ? weight.data_ptr<S>() : nullptr, s, r, k.integer(5), total.data_ptr<S>(), k.out().data_ptr<S>());
   });

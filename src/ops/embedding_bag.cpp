@@ -106,7 +106,12 @@ void k_bag(const KernelCtx& k) {
       for (int64_t b = begin; b < end; ++b) {
         std::fill(sum.begin(), sum.end(), A(0));
         int64_t count = 0;
-        for (int64_t i = bounds[size_t(b)]; i < bounds[size_t(b) + 1]; ++i) {
+        if (mode != kMax && !factor && padding < 0) {
+          int64_t first = bounds[size_t(b)];
+          count = bounds[size_t(b) + 1] - first;
+          std::fill_n(bag_of + first, count, b);
+          cpu::add_indexed_rows(elem, table, idx + first, count, sum.data(), dim);
+        } else for (int64_t i = bounds[size_t(b)]; i < bounds[size_t(b) + 1]; ++i) {
           bag_of[i] = b;
           if (idx[i] == padding) continue;
           const S* row = table + idx[i] * dim;

@@ -49,15 +49,17 @@ void k_index_select(const KernelCtx& k) {
   });
 }
 
-// One write per (index entry, outer, run of inner elements), in index order; `row(to, from, n)` treats n elements.
+// One write per (index entry, outer) in index order; `row(to, from, n)` treats the inner elements. A task owns a part of
+// the destination's rows and passes over the entries of the others, so that rows are read and written whole.
 template <class T, class Row>
 void each_row(const DimSplit& s, const int64_t* at, int64_t count, T* to, const T* from, Row&& row) {
-  int64_t chunk = row_piece(s.inner), chunks = (s.inner + chunk - 1) / chunk;
-  parallel_for(0, s.outer * chunks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, count * chunk)), [&](int64_t begin, int64_t end) {
+  int64_t parts = std::clamp<int64_t>(count * std::min<int64_t>(s.inner, 65536) / 16384, 1, s.inner < 16 ? 1 : 8);
+  int64_t part = (s.size + parts - 1) / parts;
+  parallel_for(0, s.outer * parts, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, count / parts * s.inner)), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      int64_t o = task / chunks, first = task % chunks * chunk, n = std::min(chunk, s.inner - first);
+      int64_t o = task / parts, low = task % parts * part, high = low + part;
       for (int64_t i = 0; i < count; ++i)
-        row(to + (o * s.size + at[i]) * s.inner + first, from + (o * count + i) * s.inner + first, n);
+        if (at[i] >= low && at[i] < high) row(to + (o * s.size + at[i]) * s.inner, from + (o * count + i) * s.inner, s.inner);
     }
   });
 }
@@ -186,7 +188,7 @@ OP("index_select(Tensor self, int dim, Tensor index) -> Tensor",
   .samples = [](SampleGen& s) { s(s.t({4, 3}), 0, s.index({5}, 4)); s(s.t({4, 3}), -1, s.index({2}, 3)); s(s.t({4, 3}), 0, s.index({0}, 4)); }),
 OP("index_select_backward(Tensor grad, int[] self_sizes, int dim, Tensor index) -> Tensor",
   .types = any_types,
-  .decompose = [](const Args& a) -> Results { return zeros(a.ints(1), a.tensor(0).options()).index_add_(a.integer(2), a.tensor(3), a.tensor(0)); },
+  .decompose = [](const Args& a) -> Results { return zeros({}, a.tensor(0).options()).expand(a.ints(1)).index_add(a.integer(2), a.tensor(3), a.tensor(0)); },
   .shard = Shard::replicate(), .doc = "Gradient of index_select: rows added up at their indices.",
   .samples = [](SampleGen& s) { if (s.dtype() != kBool) s(s.t({5, 3}), std::vector<int64_t>{4, 3}, 0, s.index({5}, 4)); }),
 OP("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",

@@ -407,7 +407,7 @@ Tensor sum_values(const Tensor& t, IntArrayRef sizes) {
   return sum_to_size(t, s).reshape(sizes);
 }
 int vjp_index(const Grad& g) {
-  return grads(G(0) { return zeros(g.sizes(0), g.dy().options()).index_put(g.in_list(1), g.dy(), true); });
+  return grads(G(0) { return zeros({}, g.dy().options()).expand(g.sizes(0)).index_put(g.in_list(1), g.dy(), true); });
 }
 int vjp_index_put(const Grad& g) {
   auto list = g.in_list(1);

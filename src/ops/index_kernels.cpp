@@ -5,16 +5,16 @@
 #include <limits>
 
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/rows.h"
 
 namespace vesta {
 
 int64_t first_outside(const int64_t* p, int64_t n, int64_t low, int64_t high) {
   std::atomic<bool> any{false};
-  uint64_t range = uint64_t(high) - uint64_t(low);
   parallel_for(0, n, 65536, [&](int64_t begin, int64_t end) {
-    uint64_t outside = 0;
-    for (int64_t k = begin; k < end; ++k) outside |= uint64_t(p[k]) - uint64_t(low) >= range ? 1 : 0;
-    if (outside) any.store(true, std::memory_order_relaxed);
+    int64_t least, largest;
+    cpu::row_limits(p + begin, end - begin, &least, &largest);
+    if (least < low || largest >= high) any.store(true, std::memory_order_relaxed);
   });
   int64_t k = any.load(std::memory_order_relaxed) ? 0 : n;
   while (k < n && p[k] >= low && p[k] < high) ++k;

@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/rows.h"
 #include "ops/infer.h"
 #include "ops/visit.h"
 #include "vesta/op.h"
@@ -22,17 +23,6 @@ void infer_contiguous_self(InferCtx& c) { c.out(0, c.sizes(0), c.dtype_of(0), c.
 void infer_flip(InferCtx& c) {
   if (c.ints(1).size()) wrapped_dims(c, c.value(1), c.dim(0));
   infer_contiguous_self(c);
-}
-// q[i] = p[-i], eight at a time.
-template <class T>
-void reverse_copy(const T* p, T* q, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    T eight[8];
-    for (int64_t j = 0; j < 8; ++j) eight[j] = p[-(i + j)];
-    std::memcpy(q + i, eight, sizeof(eight));
-  }
-  for (; i < n; ++i) q[i] = p[-i];
 }
 void k_flip(const KernelCtx& k) {
   const Tensor &t = k.tensor(0), &out = k.out();
@@ -63,7 +53,7 @@ void k_flip(const KernelCtx& k) {
         const T* p = from + at;
         T* q = to + r * inner;
         if (last == 1) std::memcpy(q, p, size_t(inner) * sizeof(T));
-        else if (last == -1) reverse_copy(p, q, inner);
+        else if (last == -1) cpu::reverse_row(int64_t(sizeof(T)), p, q, inner);
         else for (int64_t i = 0; i < inner; ++i) q[i] = p[i * last];
       }
     });

@@ -152,10 +152,10 @@ OP("min.other(Tensor self, Tensor other) -> Tensor",
 OP("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, bool keepdim) -> Tensor",
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
-      Tensor full = zeros(a.ints(3), a.tensor(0).options()), grad = a.tensor(0), index = a.tensor(2);
+      Tensor full = zeros({}, a.tensor(0).options()).expand(a.ints(3)), grad = a.tensor(0), index = a.tensor(2);
       if (full.dim() == 0) return grad.reshape({});
       if (!a.flag(4)) grad = grad.unsqueeze(a.integer(1)), index = index.unsqueeze(a.integer(1));
-      return full.scatter_(a.integer(1), index, grad); },
+      return full.scatter(a.integer(1), index, grad); },
   .shard = Shard::replicate(), .doc = "Gradient of max.dim and its kin: grad at the chosen index.",
   .samples = [](SampleGen& s) { s(s.t({4}), 0, s.index({4}, 3), std::vector<int64_t>{3, 4}, false); }),
 OP("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",

@@ -249,7 +249,7 @@ OP("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Te
   .types = any_types,
   .decompose = [](const Args& a) -> Results {
       if (a.tensor(1).numel() == 0) return a.tensor(1);
-      return zeros(a.tensor(1).sizes(), a.tensor(0).options()).scatter_add_(a.integer(3), a.tensor(2), a.tensor(0)); },
+      return zeros({}, a.tensor(0).options()).expand(a.tensor(1).sizes()).scatter_add(a.integer(3), a.tensor(2), a.tensor(0)); },
   .shard = {"scan"}, .doc = "Gradient of cummax and cummin: added up at the indices.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) s(s.t({3, 4}), s.t({3, 4}), s.index({3, 4}, 3), 0); }),
 OP("logcumsumexp(Tensor self, int dim) -> Tensor",

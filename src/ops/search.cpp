@@ -3,6 +3,7 @@
 
 #include "core/storage.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/rows.h"
 #include "ops/index_kernels.h"
 #include "ops/infer.h"
 #include "ops/sort_keys.h"
@@ -29,21 +30,6 @@ int64_t position(const T* p, const int64_t* sorter, int64_t n, T v, bool right) 
     else hi = mid;
   }
   return lo;
-}
-// The same of eight values at once without branches, so that their cache misses overlap and nothing is mispredicted.
-template <class T>
-void eight_positions(const T* p, int64_t n, const T* v, bool right, int64_t* to) {
-  int64_t lo[8] = {}, hi[8];
-  std::fill_n(hi, 8, n);
-  for (uint64_t steps = uint64_t(n); steps > 0; steps /= 2)
-    for (int j = 0; j < 8; ++j) {
-      int64_t mid = lo[j] + (hi[j] - lo[j]) / 2, active = lo[j] < hi[j];
-      T m = p[active ? mid : 0];
-      int64_t on = right ? !(comparable(m) > comparable(v[j])) : !(comparable(m) >= comparable(v[j]));
-      lo[j] = (active & on) ? mid + 1 : lo[j];
-      hi[j] = (active & (on ^ 1)) ? mid : hi[j];
-    }
-  std::copy_n(lo, 8, to);
 }
 void run_search(const KernelCtx& k, const Tensor& sequence, Tensor values, bool right, const Tensor& sorter) {
   VESTA_CHECK(sequence.dim() > 0, k.name(), ": expected boundaries with at least 1 dim");
@@ -74,10 +60,7 @@ void run_search(const KernelCtx& k, const Tensor& sequence, Tensor values, bool 
     const T *p = s.data_ptr<T>(), *q = v.data_ptr<T>();
     int64_t* to = r.data_ptr<int64_t>();
     parallel_for(0, v.numel(), 2048, [&](int64_t begin, int64_t end) {
-      int64_t i = begin;
-      if (shared && !o && n > 0)
-        for (; i + 8 <= end; i += 8) eight_positions(p, n, q + i, right, to + i);
-      for (; i < end; ++i) {
+      for (int64_t i = begin; i < end; ++i) {
         int64_t base = shared ? 0 : i / row * n;
         to[i] = position(p + base, o ? o + base : nullptr, n, q[i], right);
       }
@@ -257,11 +240,8 @@ void k_bincount(const KernelCtx& k) {
   std::vector<std::pair<int64_t, int64_t>> limits(size_t(parts), {0, -1});  // least and largest
   parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) {
-      int64_t least = 0, largest = -1;
-      for (int64_t i = j * part; i < std::min(count, (j + 1) * part); ++i) {
-        least = p[i] < least ? p[i] : least;
-        largest = p[i] > largest ? p[i] : largest;
-      }
+      int64_t first = j * part, n = std::min(count, first + part) - first, least = 0, largest = -1;
+      if (n > 0) cpu::row_limits(p + first, n, &least, &largest);
       limits[size_t(j)] = {least, largest};
     }
   });
@@ -279,8 +259,10 @@ void k_bincount(const KernelCtx& k) {
     }
     std::vector<int64_t> bins(size_t(parts * size), 0);
     parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t j = begin; j < end; ++j)
-        for (int64_t i = j * part; i < std::min(count, (j + 1) * part); ++i) ++bins[size_t(j * size + p[i])];
+      for (int64_t j = begin; j < end; ++j) {
+        int64_t* own = bins.data() + j * size;
+        for (int64_t i = j * part, last = std::min(count, i + part); i < last; ++i) ++own[p[i]];
+      }
     });
     for (int64_t j = 0; j < parts; ++j)
       for (int64_t b = 0; b < size; ++b) q[b] += bins[size_t(j * size + b)];

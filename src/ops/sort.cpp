@@ -76,6 +76,41 @@ void infer_topk(InferCtx& c) {
   c.out(0, sizes, c.dtype_of(0), c.tensor(0).device());
   c.out(1, sizes, kLong, c.tensor(0).device());
 }
+// topk of few among many: a heap of the best so far, which hardly any element of a long lane enters.
+template <class T>
+void few_best(const T* p, const DimSplit& s, int64_t count, bool flip, T* values, int64_t* index) {
+  using K = SortKey<T>;
+  using S = SortEntry<K>;
+  VESTA_CHECK(s.size <= int64_t(UINT32_MAX), "topk: lanes of more than 2^32 - 1 elements are not supported");
+  parallel_for(0, s.outer * s.inner, std::max<int64_t>(1, 8192 / s.size), [&](int64_t begin, int64_t end) {
+    std::vector<typename S::type> best(static_cast<size_t>(count));
+    for (int64_t l = begin; l < end; ++l) {
+      const T* lane = p + l / s.inner * s.size * s.inner + l % s.inner;
+      auto key_at = [&](int64_t i) {
+        K key = sort_key(lane[i * s.inner]);
+        return flip ? K(~key) : key;
+      };
+      for (int64_t i = 0; i < count; ++i) best[size_t(i)] = S::make(key_at(i), uint32_t(i));
+      std::make_heap(best.begin(), best.end());
+      K worst = S::key(best.front());
+      for (int64_t i = count; i < s.size; ++i) {
+        K key = key_at(i);
+        if (key >= worst) [[likely]] continue;  // of equal keys the earlier stays
+        std::pop_heap(best.begin(), best.end());
+        best.back() = S::make(key, uint32_t(i));
+        std::push_heap(best.begin(), best.end());
+        worst = S::key(best.front());
+      }
+      std::sort_heap(best.begin(), best.end());
+      int64_t base = l / s.inner * count * s.inner + l % s.inner;
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t from = S::index(best[size_t(i)]);
+        values[base + i * s.inner] = lane[from * s.inner];
+        index[base + i * s.inner] = from;
+      }
+    }
+  });
+}
 void k_topk(const KernelCtx& k) {
   if (k.out().numel() == 0) return;
   Tensor t = at_least_1d(k.tensor(0)).contiguous();
@@ -87,15 +122,11 @@ void k_topk(const KernelCtx& k) {
     const T* p = t.data_ptr<T>();
     T* values = k.out(0).data_ptr<T>();
     int64_t* index = k.out(1).data_ptr<int64_t>();
+    if (count > 0 && count <= s.size / 16) return few_best<T>(p, s, count, k.flag(3), values, index);
     each_keyed_lane<T>(t, d, k.flag(3), [&](int64_t lane, int64_t first, int64_t stride, auto& entries, auto&) {
       // Always in order: `sorted` only asks for it.
-      if (count <= s.size / 16) {
-        // Few of many: a heap of the best, which hardly any element enters.
-        std::partial_sort(entries.begin(), entries.begin() + count, entries.end());
-      } else {
-        if (count < s.size) std::nth_element(entries.begin(), entries.begin() + count, entries.end());
-        std::sort(entries.begin(), entries.begin() + count);
-      }
+      if (count < s.size) std::nth_element(entries.begin(), entries.begin() + count, entries.end());
+      std::sort(entries.begin(), entries.begin() + count);
       int64_t base = lane / stride * count * stride + lane % stride;
       for (int64_t i = 0; i < count; ++i) {
         int64_t from = S::index(entries[size_t(i)]);

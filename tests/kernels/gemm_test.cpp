@@ -510,6 +510,12 @@ TEST_F(GemmTest, LongRowsAndColumnsAreCutIntoTasksRightly) {
   check(cpu_isa(), {.m = 5003, .n = 3, .k = 260, .b = Layout::Column, .beta = 1, .residual = true}, rng_);
   check(cpu_isa(), {.m = 3, .n = 5003, .k = 260}, rng_);
   check(cpu_isa(), {.m = 5003, .n = 1, .k = 130, .a = Layout::Column}, rng_);
+  for (TypePair t : {kAll[0], kAll[1], kAll[4]}) {
+    check(cpu_isa(), {.type = t.type, .out = t.out, .m = pick(5, 16), .n = 3001, .k = 701, .bias = true},
+          rng_);
+    check(cpu_isa(),
+          {.type = t.type, .out = t.out, .m = 3001, .n = pick(5, 16), .k = 701, .a = Layout::Column}, rng_);
+  }
   check(cpu_isa(), {.m = 5003, .n = 4, .k = 130, .a = Layout::Column, .apply = true}, rng_);
 }
 

@@ -19,7 +19,8 @@ using namespace conv_first;
 constexpr int64_t kPackedBytes = 320 << 10;  // one task's packed block: a share of L2
 constexpr int64_t kWantedTasks = 48;         // many more than threads, so that the last ones end together
 constexpr int64_t kWantedSplitTasks = 16;    // where more tasks gather the same rows again
-constexpr double kTailWaste = 1.02;          // of an image's columns, up to which images are not run together
+constexpr int64_t kSmallPanels = 3;
+constexpr double kTailWaste = 1.02;  // of an image's columns, up to which images are not run together
 
 // A of every group: rows of K in the accumulation type. The weight itself where it has that form already.
 struct Weights {
@@ -171,7 +172,9 @@ struct PhaseRun {
     const int64_t area = p.columns();
     const bool waste =
         static_cast<double>(ceil_div(area, r.lanes()) * r.lanes()) > kTailWaste * static_cast<double>(area);
-    together = waste ? images : 1;
+    // Small images run together too: all of A passes through the caches for each of them otherwise.
+    const bool small = area < kSmallPanels * r.gemm.columns;
+    together = waste || small ? images : 1;
     dense = true;
     for (int d = 0; d < 3; ++d) dense &= p.step[d] == 1 && p.first[d] == 0;
     in_place = dense && together == 1 && r.size == r.acc;

@@ -53,7 +53,7 @@ void move_run(int64_t element, char* dst, int64_t dst_stride, const char* src, i
               int64_t n) {
   if (dst_stride == element && src_stride == element) {
     int64_t bytes = n * element;
-    if (bytes <= 256) return copy_short(dst, src, bytes);
+    if (bytes <= 64) return copy_short(dst, src, bytes);
     std::memcpy(dst, src, size_t(bytes));
     return;
   }

@@ -7,7 +7,7 @@
 // added one after the other, from k low to high (with fma where the level has it); blocks are added in order. Three
 // exceptions, fixed by shape and strides: dot products (M or N up to 8, or 16 where K is long; K contiguous on both
 // sides) keep one partial sum per vector lane over all of K; up to 4 rows (or columns) of C times a matrix stored along
-// them are one block; and bf16 on v4bf16 adds K in pairs, as the CPU's instruction does (it flushes subnormals). f16 and
+// them, or 16 when it is large, are one block; and bf16 on v4bf16 adds K in pairs, as the CPU's instruction does (it flushes subnormals). f16 and
 // bf16 accumulate in f32, int8 exactly in i32 (it wraps). The number of threads never changes a bit.
 #include <cstdint>
 

@@ -45,12 +45,16 @@ constexpr int64_t kTileProducts = 3 << 19;  // about 14 us of one core: enough t
 constexpr int64_t kTileStrips = 10;     // bounds A's share of L2; B then comes from L3 at half a byte a cycle
 constexpr int64_t kTilesPerThread = 8;  // at most, for balance; a tile more costs little
 constexpr int64_t kSmallProducts = 1 << 18;  // 64^3: below, one core and no packing
+constexpr int64_t kDirectProducts =
+    2 * kTileProducts;  // below, one core anyway: no packing either if B stays near
+constexpr int64_t kDirectBytes = 128 << 10;
 constexpr int64_t kPackRows =
     8;  // rows copied at a time from one panel to the next: lines stay in L1, even 2 KiB apart
 constexpr int64_t kDirectColumns =
-    256;                            // of C, up to which a transposed A is best read in place, however it lies
-constexpr int64_t kAheadRows = 32;  // rows of an unpacked B fetched ahead: some 500 cycles at 8 rows of C
-constexpr int64_t kQueues = 64;     // threads that keep their own part of the tiles; more share one
+    256;  // of C, up to which a transposed A is best read in place, however it lies
+constexpr int64_t kAheadRows =
+    12;  // rows of an unpacked B fetched ahead: more would collide in L1 where rows are 4 KiB apart
+constexpr int64_t kQueues = 64;  // threads that keep their own part of the tiles; more share one
 
 // Part `index` of [0, total) cut into `parts` even pieces.
 int64_t cut(int64_t total, int64_t parts, int64_t index) { return total * index / parts; }
@@ -239,7 +243,6 @@ void Walker::tile(int64_t index) {
         s.next = b + kAheadRows * g.b_row * p_.in_bytes;
         s.next_row = g.b_row * p_.in_bytes;
         s.next_panel = panel * p_.in_bytes;
-        if (panel_by_panel(p_) && strips > 1) s.next = b + panel * p_.in_bytes;
       } else {
         packed =
             packed_ + (one_place ? 0 : p_.units_before(block) * panels_ * panel + (j - j0_) * units) * unit;
@@ -356,8 +359,12 @@ Plan cut_tiles(const Product& p, bool parallel) {
 // Products so small that every instruction before the kernel counts: nothing is packed, one K block, C written in place.
 bool small_product(const Product& p) {
   const GemmArgs& g = p.g;
-  if (g.m > kSmallProducts || g.n > kSmallProducts || g.m * g.n > kSmallProducts || g.k > p.kernels.depth ||
-      g.m * g.n * g.k > kSmallProducts || !p.c_is_acc || !p.b_plain())
+  if (g.m > kDirectProducts || g.n > kDirectProducts || g.m * g.n > kDirectProducts ||
+      g.k > p.kernels.depth || g.m * g.n * g.k > kDirectProducts || !p.c_is_acc || !p.b_plain())
+    return false;
+  // Beyond L1, B's rows must not collide there.
+  if (g.m * g.n * g.k > kSmallProducts &&
+      (g.n * g.k * p.in_bytes > kDirectBytes || g.b_row * p.in_bytes % 1024 == 0))
     return false;
   const bool columns = p.a_columns;
   if (!p.a_direct && !columns) return false;
@@ -392,7 +399,7 @@ void product(const Product& p, bool parallel) {
                      g.m * g.n * g.k <= kSmallProducts;
   Plan plan = cut_tiles(p, parallel && !small);
   plan.a_direct = p.a_direct || (p.a_columns && (g.n <= kDirectColumns || !p.a_collides));
-  plan.b_direct = p.b_plain() && (small || strips_of(p) <= 2);
+  plan.b_direct = p.b_plain() && (small || strips_of(p) == 1);
   run_tiles(p, plan);
 }
 

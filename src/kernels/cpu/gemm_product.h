@@ -54,7 +54,9 @@ struct Product {
     const bool collide = g.m > 8 && (g.a_row * in_bytes) % 4096 == 0;
     a_direct = kernels.extra_units == 0 && in_bytes * kernels.group == kernels.unit_bytes && g.a_col == 1 &&
                !collide && g.k % kernels.group == 0 && g.a_row % kernels.group == 0;
-    a_collides = (g.a_col * in_bytes) % 2048 == 0;
+    // Measured on Zen 4 with 384 columns of C: copying wins 5 % at 2 and 4 KiB, reading in place 4 % at 6 KiB.
+    const int64_t step = g.a_col * in_bytes;
+    a_collides = step % 4096 == 0 || step == 2048 || step == -2048;
     a_columns =
         kernels.group == 1 && in_bytes == kernels.unit_bytes && g.a_row == 1 && g.a_col != 1 && g.a_col != 0;
   }

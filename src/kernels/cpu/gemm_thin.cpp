@@ -16,8 +16,13 @@ constexpr int64_t kFewLongDots = 16;  // and where K is long
 constexpr int64_t kLongDots = 512;
 constexpr int64_t kDotBytes = 128 << 10;  // of the larger matrix per task: some 5 us
 constexpr int64_t kVectorBytes =
-    4096;                            // of the larger matrix's row per task: a page, and sums of 4 rows fit L1
-constexpr int64_t kAlone = 1 << 17;  // products below which one core is faster
+    4096;  // of the larger matrix's row per task: a page, and sums of 4 rows fit L1
+constexpr int64_t kFewVectors =
+    16;  // rows of C up to which a matrix beyond the caches is read along its rows
+constexpr int64_t kLargeBytes = 4 << 20;  // beyond the caches that count
+constexpr int64_t kSumsColumns = 256;     // then: the sums of 16 rows still fit L1
+constexpr int64_t kSumsDepth = 8;         // rows of the large matrix that stay in L1 for all rows of C
+constexpr int64_t kAlone = 1 << 17;       // products below which one core is faster
 
 // Runs body(from, count) over chunks of [0, many).
 template <class Body>
@@ -75,12 +80,32 @@ void dot_products(const Product& p, bool parallel) {
   });
 }
 
-void vector_products(const Product& p, bool parallel, bool wide) {
+// t += few rows of x times `count` columns of y, kGemmVectorRows rows at a time: y's next rows are fetched meanwhile.
+void vector_sums(const Product& p, const char* x, int64_t x_row, int64_t x_col, int64_t few, const char* y,
+                 int64_t y_row, int64_t count, char* t, int64_t t_row) {
   const GemmKernels& kernels = p.kernels;
+  const GemmArgs& g = p.g;
+  if (few <= kGemmVectorRows)
+    return kernels.vector_rows(g.type, x, x_row, x_col, few, y, y_row, g.k, count, t, t_row);
+  const int64_t bytes = count * p.in_bytes;
+  for (int64_t q = 0; q < g.k; q += kSumsDepth) {
+    const int64_t depth = std::min(kSumsDepth, g.k - q);
+    for (int64_t r = 2 * kSumsDepth; r < 3 * kSumsDepth && q + r < g.k; ++r)
+      for (int64_t byte = 0; byte < bytes; byte += 64)
+        __builtin_prefetch(y + (q + r) * y_row * p.in_bytes + byte, 0, 2);
+    for (int64_t i = 0; i < few; i += kGemmVectorRows)
+      kernels.vector_rows(g.type, x + (i * x_row + q * x_col) * p.in_bytes, x_row, x_col,
+                          std::min(kGemmVectorRows, few - i), y + q * y_row * p.in_bytes, y_row, depth, count,
+                          t + i * t_row * p.acc_bytes, t_row);
+  }
+}
+
+void vector_products(const Product& p, bool parallel, bool wide) {
   const GemmArgs& g = p.g;
   const int64_t many = wide ? g.n : g.m, few = wide ? g.m : g.n;
   // Narrow matrices still give a few tasks; 64 elements are whole lines of any type.
-  const int64_t chunk = std::clamp<int64_t>(many / 8 / 64 * 64, 64, kVectorBytes / p.in_bytes);
+  const int64_t chunk = std::clamp<int64_t>(many / 8 / 64 * 64, 64,
+                                            few > kGemmVectorRows ? kSumsColumns : kVectorBytes / p.in_bytes);
   for_chunks(p, parallel, many, chunk, [&](int64_t from, int64_t count) {
     const int64_t t_row = ceil_div(count, 32) * 32, sums = few * t_row, turned = wide ? 0 : count * few;
     char* t = static_cast<char*>(
@@ -89,12 +114,10 @@ void vector_products(const Product& p, bool parallel, bool wide) {
     char* rows = t + sums * p.acc_bytes;
     char* old = rows + turned * p.acc_bytes;
     if (wide) {
-      kernels.vector_rows(g.type, p.a, g.a_row, g.a_col, few, p.b + from * p.in_bytes, g.b_row, g.k, count, t,
-                          t_row);
+      vector_sums(p, p.a, g.a_row, g.a_col, few, p.b + from * p.in_bytes, g.b_row, count, t, t_row);
       return finish_rows(p, t, t_row, old, 0, few, from, count);
     }
-    kernels.vector_rows(g.type, p.b, g.b_col, g.b_row, few, p.a + from * p.in_bytes, g.a_col, g.k, count, t,
-                        t_row);
+    vector_sums(p, p.b, g.b_col, g.b_row, few, p.a + from * p.in_bytes, g.a_col, count, t, t_row);
     if (few == 1 && g.ldc == 1 && !g.epilogue) return finish_rows(p, t, t_row, old, 0, 1, from, count);
     for (int64_t i = 0; i < count; ++i)
       for (int64_t j = 0; j < few; ++j)
@@ -115,7 +138,9 @@ bool gemm_thin(const Product& p, bool parallel) {
     dot_products(p, parallel);
     return true;
   }
-  if (few > kGemmVectorRows || many < 64 || g.k < 8) return false;
+  const bool large =
+      static_cast<double>(many) * static_cast<double>(g.k) * static_cast<double>(p.in_bytes) > kLargeBytes;
+  if (few > (large ? kFewVectors : kGemmVectorRows) || many < 64 || g.k < 8) return false;
   if (g.m <= g.n && g.b_col == 1) {
     vector_products(p, parallel, true);
     return true;

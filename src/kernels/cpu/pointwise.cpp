@@ -130,6 +130,7 @@ struct Staged {
   int64_t width_of(int o) const { return compute_size(o < num_out ? result : compute); }
 
   void run() {
+    if (loop.numel == 0) return;
     const bool rows = loop.ndim >= 2 && loop.sizes[0] >= kShortRun;
     bool any_direct = false;
     for (int o = 0; o < num_out + num_in; ++o) {

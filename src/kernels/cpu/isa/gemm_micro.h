@@ -47,7 +47,7 @@ void micro(const GemmStrip& s, const typename Tr::Unit* b, typename Tr::Acc* c, 
     for (int v = 0; v < V; ++v) acc[i][v] = Tr::zero();
 
   // C's lines arrive in L2 while the products run (C may be in DRAM, and its rows may collide in L1).
-  if (kPrefetch && s.k >= kGemmPrefetchSteps) {
+  if (kPrefetch && s.k >= 4 * kGemmPrefetchSteps) {
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
