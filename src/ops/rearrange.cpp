@@ -1,6 +1,7 @@
 // Copies of a tensor's elements in another arrangement: repeat, flip, roll, triangles, diagonals, partial writes.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/checked_math.h"
 #include "base/thread_pool.h"
@@ -140,7 +141,7 @@ Results repeat_tensor(const Args& a, const Tensor& t, IntArrayRef repeats) {
 int64_t sum_of(const Tensor& t) {
   const int64_t* p = t.data_ptr<int64_t>();
   int64_t n = 0;
-  for (int64_t i = 0; i < t.numel(); ++i) n += p[i];
+  for (int64_t i = 0; i < t.numel(); ++i) n = checked_add(n, p[i], "repeat_interleave: the sum of the repeats");
   return n;
 }
 void k_repeat_interleave(const KernelCtx& k) {
@@ -163,7 +164,9 @@ void k_repeat_interleave(const KernelCtx& k) {
 Results embed_diagonal(const Args& a, const Tensor& t, int64_t offset, int64_t dim1, int64_t dim2) {
   int64_t n = t.dim() + 1;
   VESTA_CHECK(t.dim() >= 1, a.name(), ": expected at least 1 dim");
-  int64_t d1 = wrap_dim(a, dim1, n), d2 = wrap_dim(a, dim2, n), length = t.size(-1) + std::abs(offset);
+  int64_t d1 = wrap_dim(a, dim1, n), d2 = wrap_dim(a, dim2, n);
+  VESTA_CHECK(offset > std::numeric_limits<int64_t>::min(), a.name(), ": the offset ", offset, " is too large");
+  int64_t length = checked_add(t.size(-1), std::abs(offset), "diagonal: the size of the square");
   VESTA_CHECK(d1 != d2, a.name(), ": the two dims must differ, both are ", d1);
   Ints sizes = t.sizes().vec();
   sizes.pop_back();
@@ -261,10 +264,11 @@ OP("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? 
       if (t.dim() == 0) t = t.reshape({1});
       int64_t d = wrap_dim(a, a.integer(2, 0), t.dim()), r = a.integer(1);
       VESTA_CHECK(r >= 0, "repeat_interleave: expected repeats >= 0, got ", r);
-      VESTA_CHECK(!a.has(3) || a.integer(3) == r * t.size(d), "repeat_interleave: output_size does not match ", r * t.size(d));
+      int64_t length = checked_mul(r, t.size(d), "repeat_interleave: the size of the result");
+      VESTA_CHECK(!a.has(3) || a.integer(3) == length, "repeat_interleave: output_size does not match ", length);
       Ints wide = t.sizes().vec(), sizes = wide;
       wide.insert(wide.begin() + d + 1, r);
-      sizes[size_t(d)] *= r;
+      sizes[size_t(d)] = length;
       return t.unsqueeze(d + 1).expand(wide).clone(MemoryFormat::Contiguous).view(sizes); },
   .shard = Shard::replicate(), .doc = "Each index of a dim repeated.", .samples = [](SampleGen& s) { s(s.t({3, 4}), 2, 1); s(s.t({3, 4}), 2); }),
 OP("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",

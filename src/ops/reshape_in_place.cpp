@@ -25,7 +25,7 @@ void set_geometry(TensorImpl* t, int ndim, const int64_t* sizes, const int64_t* 
   std::copy_n(sizes, ndim, t->sizes_data());
   std::copy_n(strides, ndim, t->strides_data());
   t->offset = offset;
-  if (t->bits & TensorImpl::kHasData) t->data = static_cast<char*>(t->storage->data) + offset * int64_t(element_size(t->dtype));
+  if (t->bits & TensorImpl::kHasData) t->data = static_cast<char*>(t->storage->data) + wrapping_mul(offset, int64_t(element_size(t->dtype)));
   refresh_facts(t);
 }
 

@@ -12,7 +12,7 @@ void StridedLoop::set_shape(IntArrayRef shape) {
   numel = 1;
   for (int d = 0; d < ndim; ++d) {
     sizes[d] = shape[size_t(ndim - 1 - d)];
-    numel *= sizes[d];
+    numel = wrapping_mul(numel, sizes[d]);  // of an empty shape the others may be anything
   }
 }
 
@@ -48,9 +48,9 @@ void StridedLoop::collapse() {
     if (sizes[d] == 1) continue;
     if (kept > 0) {
       bool joins = true;
-      for (int k = 0; k < num_operands; ++k) joins &= strides[k][kept - 1] * sizes[kept - 1] == strides[k][d];
+      for (int k = 0; k < num_operands; ++k) joins &= wrapping_mul(strides[k][kept - 1], sizes[kept - 1]) == strides[k][d];
       if (joins) {
-        sizes[kept - 1] *= sizes[d];
+        sizes[kept - 1] = wrapping_mul(sizes[kept - 1], sizes[d]);
         continue;
       }
     }
