@@ -9,6 +9,13 @@ namespace {
 
 using namespace op_block;
 
+// As a floating number where the integer has no predecessor.
+Scalar one_less(const Scalar& e) {
+  if (e.isComplex()) return e.toComplexDouble() - 1.0;
+  if (e.isFloatingPoint() || e.toLong() == std::numeric_limits<int64_t>::min()) return e.toDouble() - 1;
+  return e.toLong() - 1;
+}
+
 constexpr TypeRule compare_types = all_types.to(ResultType::Bool);
 // Equality of dtypes that only store: through the type that they convert to without loss.
 constexpr TypeRule equality_types{types::kAnyMask | (types::kStorageMask & ~types::bit(kFloat4_e2m1fn_x2)), Promote::Types, ResultType::Bool};
@@ -181,7 +188,7 @@ OP("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
       Scalar e = g.scalar(1);
       if (e.equal(0)) return zeros_like(g.dy());
       if (e.equal(2)) return g.dy() * (g.in(0) * 2).conj();
-      Scalar less = e.isComplex() ? Scalar(e.toComplexDouble() - 1.0) : e.isFloatingPoint() || e.toLong() == std::numeric_limits<int64_t>::min() ? Scalar(e.toDouble() - 1) : Scalar(e.toLong() - 1);
+      Scalar less = one_less(e);
       return g.dy() * (g.in(0).pow(less) * e).conj(); }); },
   .shard   = Shard::pointwise(),
   .doc     = "self to the power of a number.",
@@ -210,7 +217,7 @@ OP("_pow_number(Tensor self, Scalar exponent) -> Tensor",
   .vjp     = [](const Grad& g) { return grads(G(0) {
       Scalar e = g.scalar(1);
       if (e.equal(0)) return zeros_like(g.dy());
-      Scalar less = e.isComplex() ? Scalar(e.toComplexDouble() - 1.0) : e.isFloatingPoint() ? Scalar(e.toDouble() - 1) : Scalar(e.toLong() - 1);
+      Scalar less = one_less(e);
       return g.dy() * (g.in(0).pow(less) * e).conj(); }); },
   .shard   = Shard::pointwise(),
   .doc     = "pow of a number without special cases.",

@@ -48,7 +48,8 @@ void StridedLoop::collapse() {
     if (sizes[d] == 1) continue;
     if (kept > 0) {
       bool joins = true;
-      for (int k = 0; k < num_operands; ++k) joins &= wrapping_mul(strides[k][kept - 1], sizes[kept - 1]) == strides[k][d];
+      for (int k = 0; k < num_operands; ++k)
+        joins &= wrapping_mul(strides[k][kept - 1], sizes[kept - 1]) == strides[k][d];
       if (joins) {
         sizes[kept - 1] = wrapping_mul(sizes[kept - 1], sizes[d]);
         continue;

@@ -140,13 +140,15 @@ template <class S>
 void log_sum_exp(const S* x, ReduceShape shape, Acc<S>* result) {
   using A = Acc<S>;
   const int64_t n = shape.outer * shape.inner;
-  const SharedScratch scratch(size_t(n) * sizeof(A));
-  A* shift = static_cast<A*>(scratch.data());
-  fold<MaxOp<A>>(x, shape, nullptr, shift);
-  // An infinite maximum shifts by 0: -inf rows sum to 0, +inf rows to inf. NaN stays.
-  for (int64_t i = 0; i < n; ++i) shift[i] = std::fabs(shift[i]) == kInfinity<A> ? A(0) : shift[i];
+  const SharedScratch scratch(2 * size_t(n) * sizeof(A));
+  A *top = static_cast<A*>(scratch.data()), *shift = top + n;
+  fold<MaxOp<A>>(x, shape, nullptr, top);
+  // An infinite maximum shifts by 0, so that -inf rows sum to 0; +inf is its own answer, as exp is for x <= 88 only. NaN
+  // stays.
+  for (int64_t i = 0; i < n; ++i) shift[i] = std::fabs(top[i]) == kInfinity<A> ? A(0) : top[i];
   fold<ExpSumOp<A>>(x, shape, shift, result);
-  for (int64_t i = 0; i < n; ++i) result[i] = shift[i] + std::log(result[i]);
+  for (int64_t i = 0; i < n; ++i)
+    result[i] = top[i] == kInfinity<A> ? top[i] : shift[i] + std::log(result[i]);
 }
 
 template <class S>
