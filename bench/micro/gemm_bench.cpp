@@ -629,6 +629,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--help") return std::fputs(kUsage, stdout) < 0;
+    if (option == "--json") continue;  // what it prints anyway; ./dev bench passes it on
     if (option == "--no-peers" || option == "--list") {
       (option == "--list" ? bench.options.list : bench.options.peers) = option == "--list";
       continue;
