@@ -1,5 +1,5 @@
 #pragma once
-// Scratch files and folders of the benches: in /tmp, gone when the object is.
+// Scratch files and folders of the benches: in TMPDIR, else /tmp; gone when the object is.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,25 +10,33 @@
 
 namespace vesta::cli {
 
+// What mkstemp and mkdtemp fill in.
+inline std::string temporary_name() {
+  return (std::filesystem::temp_directory_path() / "vesta_bench_XXXXXX").string();
+}
+
 struct TemporaryFile {
   TemporaryFile() {
     int fd = mkstemp(name.data());
-    VESTA_CHECK_AS(IoError, fd >= 0, "bench: cannot make a file in /tmp");
+    VESTA_CHECK_AS(IoError, fd >= 0, "bench: cannot make the file ", name);
     close(fd);
   }
   TemporaryFile(const TemporaryFile&) = delete;
-  ~TemporaryFile() { unlink(name.c_str()); }
-  std::string name = "/tmp/vesta_bench_XXXXXX";
+  ~TemporaryFile() {
+    if (!kept) unlink(name.c_str());
+  }
+  std::string name = temporary_name();
+  bool kept = false;  // set it to leave the file to the user
 };
 
 struct TemporaryFolder {
-  TemporaryFolder() { VESTA_CHECK_AS(IoError, mkdtemp(name.data()), "bench: cannot make a folder in /tmp"); }
+  TemporaryFolder() { VESTA_CHECK_AS(IoError, mkdtemp(name.data()), "bench: cannot make the folder ", name); }
   TemporaryFolder(const TemporaryFolder&) = delete;
   ~TemporaryFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(name, ignored);
   }
-  std::string name = "/tmp/vesta_bench_XXXXXX";
+  std::string name = temporary_name();
 };
 
 }  // namespace vesta::cli

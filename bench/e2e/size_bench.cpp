@@ -3,12 +3,10 @@
 // with this build's headers, seconds from an edited operator to its tests having run again, and, with --cold, seconds of
 // a whole build without a compiler cache. Needs the source tree.
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -28,22 +26,19 @@ constexpr double kMaxBytes = 8e6, kMaxStartMs = 20, kMaxClientS = 2, kMaxEditS =
 
 // Seconds that a command takes. IoError with its output where it fails.
 double run(const std::vector<std::string>& argv, const std::vector<std::string>& env = {}) {
-  std::string log = "/tmp/vesta_size_bench_XXXXXX";
-  int fd = mkstemp(log.data());
-  VESTA_CHECK_AS(IoError, fd >= 0, "bench size: cannot make a file in /tmp");
-  close(fd);
+  cli::TemporaryFile log;
   ProcessOptions p;
   p.argv = argv;
   p.env = env;
-  p.stdout_path = p.stderr_path = log;
+  p.stdout_path = p.stderr_path = log.name;
   auto start = std::chrono::steady_clock::now();
   auto child = Process::start(p);
   VESTA_CHECK_AS(IoError, child.ok(), "bench size: cannot start '", argv[0], "': ", child.error());
   child->wait();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  log.kept = child->exit_code() != 0;
   VESTA_CHECK_AS(IoError, child->exit_code() == 0, "bench size: '", argv[0], "' ended with ",
-                 child->exit_code(), "; its output is in ", log);
-  unlink(log.c_str());
+                 child->exit_code(), "; its output is in ", log.name);
   return seconds;
 }
 

@@ -430,6 +430,16 @@ TEST_F(GemmTest, Int8ExtremesAreExactAndOtherFactorsAreToo) {
   for (int32_t x : c) ASSERT_EQ(x, 2 * 16384 * k);
 }
 
+// The product alone, and with everything that can follow it.
+void check_plain_and_fused(CpuIsa level, Case c, std::mt19937_64& rng) {
+  check(level, c, rng);
+  c.alpha = -0.5;
+  c.beta = 2;
+  c.bias = c.apply = c.residual = true;
+  c.ldc_extra = 2;
+  check(level, c, rng);
+}
+
 TEST_F(GemmTest, FewRowsOrColumnsOfLongDotProductsAreRight) {
   for (CpuIsa level : levels())
     for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[3], kAll[4], kAll[5]})
@@ -443,12 +453,7 @@ TEST_F(GemmTest, FewRowsOrColumnsOfLongDotProductsAreRight) {
                  .k = pick(16, 1200),
                  .a = few % 2 ? Layout::Row : Layout::Padded,
                  .b = Layout::Column};
-          check(level, c, rng_);
-          c.alpha = -0.5;
-          c.beta = 2;
-          c.bias = c.apply = c.residual = true;
-          c.ldc_extra = 2;
-          check(level, c, rng_);
+          check_plain_and_fused(level, c, rng_);
         }
 }
 
@@ -466,12 +471,7 @@ TEST_F(GemmTest, FewRowsOrColumnsAlongContiguousRowsAreRight) {
                  .k = pick(8, 700),
                  .a = rows ? kLayouts[rng_() % 5] : Layout::Column,
                  .b = rows ? (few % 2 ? Layout::Row : Layout::Padded) : kLayouts[rng_() % 5]};
-          check(level, c, rng_);
-          c.alpha = -0.5;
-          c.beta = 2;
-          c.bias = c.apply = c.residual = true;
-          c.ldc_extra = 2;
-          check(level, c, rng_);
+          check_plain_and_fused(level, c, rng_);
         }
 }
 
