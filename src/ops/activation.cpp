@@ -301,20 +301,14 @@ OP("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') ->
   .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); s(s.t({}), s.t({}), "tanh"); }),
 OP("_gelu_erf(Tensor self) -> Tensor",
   .forms = InPlace, .types = activation_types,
-  // x Phi(x) as gelu_erf_, without its branch for small x: an ulp less exact at most, a quarter faster. Phi(-c) is
-  // exp(-c^2 / 2) normal_tail_(c); the compiler finds what is common.
-  .scalar = SCALAR(x * where_(x < T(0), exp_negative_pair_(T(-0.5) * (min_(ErfcRange<T>::kNormalEnd, abs_(x)) * min_(ErfcRange<T>::kNormalEnd, abs_(x))), T(-0.5) * product_error_(min_(ErfcRange<T>::kNormalEnd, abs_(x)), min_(ErfcRange<T>::kNormalEnd, abs_(x)), min_(ErfcRange<T>::kNormalEnd, abs_(x)) * min_(ErfcRange<T>::kNormalEnd, abs_(x)))) * normal_tail_(min_(ErfcRange<T>::kNormalEnd, abs_(x))),
-                              T(1) - exp_negative_pair_(T(-0.5) * (min_(ErfcRange<T>::kNormalEnd, abs_(x)) * min_(ErfcRange<T>::kNormalEnd, abs_(x))), T(-0.5) * product_error_(min_(ErfcRange<T>::kNormalEnd, abs_(x)), min_(ErfcRange<T>::kNormalEnd, abs_(x)), min_(ErfcRange<T>::kNormalEnd, abs_(x)) * min_(ErfcRange<T>::kNormalEnd, abs_(x)))) * normal_tail_(min_(ErfcRange<T>::kNormalEnd, abs_(x))))),
+  .scalar = SCALAR(gelu_erf_(x)),
   .save = {in(0)},
   .vjp = [](const Grad& g) { return grads(G(0) { return _gelu_erf_backward(g.dy(), g.in(0)); }); },
   .shard = Shard::pointwise(), .doc = "self * Phi(self).",
   .samples = [](SampleGen& s) { s.unary(s.shapes()); }),
 OP("_gelu_erf_backward(Tensor grad_output, Tensor self) -> Tensor",
   .types = activation_types,
-  // Phi(y) + y phi(y), with one exponential for both.
-  .scalar = SCALAR(x * (where_(y < T(0), exp_negative_pair_(T(-0.5) * (min_(ErfcRange<T>::kNormalEnd, abs_(y)) * min_(ErfcRange<T>::kNormalEnd, abs_(y))), T(-0.5) * product_error_(min_(ErfcRange<T>::kNormalEnd, abs_(y)), min_(ErfcRange<T>::kNormalEnd, abs_(y)), min_(ErfcRange<T>::kNormalEnd, abs_(y)) * min_(ErfcRange<T>::kNormalEnd, abs_(y)))) * normal_tail_(min_(ErfcRange<T>::kNormalEnd, abs_(y))),
-                               T(1) - exp_negative_pair_(T(-0.5) * (min_(ErfcRange<T>::kNormalEnd, abs_(y)) * min_(ErfcRange<T>::kNormalEnd, abs_(y))), T(-0.5) * product_error_(min_(ErfcRange<T>::kNormalEnd, abs_(y)), min_(ErfcRange<T>::kNormalEnd, abs_(y)), min_(ErfcRange<T>::kNormalEnd, abs_(y)) * min_(ErfcRange<T>::kNormalEnd, abs_(y)))) * normal_tail_(min_(ErfcRange<T>::kNormalEnd, abs_(y)))) +
-                        y * exp_negative_pair_(T(-0.5) * (min_(ErfcRange<T>::kNormalEnd, abs_(y)) * min_(ErfcRange<T>::kNormalEnd, abs_(y))), T(-0.5) * product_error_(min_(ErfcRange<T>::kNormalEnd, abs_(y)), min_(ErfcRange<T>::kNormalEnd, abs_(y)), min_(ErfcRange<T>::kNormalEnd, abs_(y)) * min_(ErfcRange<T>::kNormalEnd, abs_(y)))) * T(0.3989422804014327))),
+  .scalar = SCALAR(x * gelu_erf_slope_(y)),
   .save = {in(0).if_needs(1), in(1)},
   .vjp = [](const Grad& g) { return grads(
       G(0) { return _gelu_erf_backward(g.dy(), g.in(1)); },

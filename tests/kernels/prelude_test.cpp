@@ -120,6 +120,7 @@ constexpr Real kSqrtHalf = 0.70710678118654752440L;
 constexpr Real kPi = 3.14159265358979323846L;
 Real sigmoid(Real x) { return 1 / (1 + std::exp(-x)); }
 Real softplus(Real x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+Real gelu_erf(Real x) { return x * std::erfc(-x * kSqrtHalf) / 2; }
 Real gelu_tanh(Real x) {
   const Real k = 2 * std::sqrt(2 / kPi);
   return x * sigmoid(k * (x + Real(0.044715) * x * x * x));
@@ -220,7 +221,9 @@ const UnaryCase kUnaryCases[] = {
     {"softplus", softplus, 2.2, 2, {-4, 4}, {-4, 4}, false},
     {"log_sigmoid", [](Real x) { return -softplus(-x); }, 2.2, 2, {-90, 86}, {-700, 700}, true},
     {"silu", [](Real x) { return x * sigmoid(x); }, 3.2, 3.2, {-86, 90}, {-700, 90}, false},
-    {"gelu_erf", [](Real x) { return x * std::erfc(-x * kSqrtHalf) / 2; }, 5.2, 5.5, {-12.5, 10}, {-20, 10}, false},
+    {"gelu_erf", gelu_erf, 3.2, 6.5, {-14.2, 10}, {-20, 10}, false},
+    {"gelu_erf", gelu_erf, 3.2, 6.5, {-2, 2}, {-2, 2}, false},
+    {"gelu_erf_slope", [](Real x) { return std::erfc(-x * kSqrtHalf) / 2 + x * std::exp(-x * x / 2) / std::sqrt(2 * kPi); }, 4.5, 8, {-0.5, 10}, {-0.5, 10}, false},
     {"gelu_tanh", gelu_tanh, 3.5, 3.5, {-9.5, 10}, {-20, 10}, false},
     {"reciprocal", [](Real x) { return 1 / x; }, 0.5, 0.5, {-3e38, 3e38}, {-1e308, 1e308}, true},
     {"square", [](Real x) { return x * x; }, 0.5, 0.5, {-1e19, 1e19}, {-1e150, 1e150}, true},
@@ -588,6 +591,44 @@ void check_integers() {
     }
   }
 }
+// Quotients right at and beside whole numbers, operands of every magnitude, and the extremes.
+TEST(Prelude, DivisionOf64BitIntegersIsExactAtEveryLevel) {
+  std::mt19937_64 random(23);
+  constexpr int kCount = 100000;
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min(), kMax = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> a(kCount), b(kCount), out(kCount);
+  for (int i = 0; i < kCount; ++i) {
+    a[i] = static_cast<int64_t>(random()) >> (random() % 64);
+    b[i] = static_cast<int64_t>(random()) >> (random() % 64);
+    if (random() % 8 == 0) a[i] = random() & 1 ? kMin + static_cast<int64_t>(random() % 3) : kMax;
+    if (random() % 8 == 0) b[i] = random() & 1 ? kMin + static_cast<int64_t>(random() % 3) : kMax;
+    if (random() % 4 == 0 && b[i] != 0 && b[i] != -1) a[i] = a[i] / b[i] * b[i];
+    if (random() % 4 == 0 && a[i] != kMin) --a[i];
+  }
+  for (CpuIsa isa : testing::levels()) {
+    const PreludeLoops& loops = loops_of(isa);
+    ASSERT_EQ(loops.integer_count, 4);
+    for (int k = 0; k < loops.integer_count; ++k) {
+      const std::string name = loops.integer[k].name;
+      loops.integer[k].i64(a.data(), b.data(), out.data(), kCount);
+      int wrong = 0;
+      for (int i = 0; i < kCount && wrong < 3; ++i) {
+        // By 0 everything is 0; the quotient by -1 wraps.
+        const bool plain = b[i] != 0 && b[i] != -1;
+        int64_t q = plain ? a[i] / b[i] : b[i] == 0 ? 0 : vs::neg_(a[i]), r = plain ? a[i] % b[i] : 0;
+        const bool down = r != 0 && (r < 0) != (b[i] < 0);
+        const int64_t want = name == "div_trunc"  ? q
+                             : name == "floordiv" ? q - down
+                             : name == "fmod"     ? r
+                                                  : r + (down ? b[i] : 0);
+        EXPECT_EQ(out[i], want) << name << " of " << a[i] << " and " << b[i] << " level "
+                                << static_cast<int>(isa);
+        wrong += out[i] != want;
+      }
+    }
+  }
+}
+
 TEST(Prelude, IntegersWrapAndNeverTrap) {
   check_integers<int32_t>();
   check_integers<int64_t>();

@@ -19,7 +19,7 @@ using int64_t = long long;
 using uint64_t = unsigned long long;
 using uint8_t = unsigned char;
 using uint16_t = unsigned short;
-inline constexpr bool kHasFma = true;
+inline constexpr bool kHasFma = true, kVectorInt64 = false;
 VESTA_FN uint32_t bits_(float x) { return __float_as_uint(x); }
 VESTA_FN uint64_t bits_(double x) { return static_cast<uint64_t>(__double_as_longlong(x)); }
 VESTA_FN float from_bits_(uint32_t b) { return __uint_as_float(b); }
@@ -68,6 +68,12 @@ VESTA_FN float fma_(float a, float b, float c) { return a * b + c; }
 VESTA_FN double fma_(double a, double b, double c) { return a * b + c; }
 #endif
 static constexpr bool kHasFma = VESTA_SCALAR_FMA;
+// Vector instructions convert between int64_t and double, and multiply int64_t.
+#ifdef __AVX512DQ__
+static constexpr bool kVectorInt64 = true;
+#else
+static constexpr bool kVectorInt64 = false;
+#endif
 VESTA_FN float abs_(float x) { return __builtin_fabsf(x); }
 VESTA_FN double abs_(double x) { return __builtin_fabs(x); }
 VESTA_FN float sqrt_(float x) { return __builtin_sqrtf(x); }

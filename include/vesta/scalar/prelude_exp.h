@@ -22,6 +22,20 @@ VESTA_FN R exp_mantissa_(ExpParts<R> e) {  // 1 + q, rounded once more but at r'
   return fma_(fma_(e.p, e.r, R(1)), e.r, R(1));
 }
 
+// What rounds x log2(e) to an integer by being added. The second kind leaves n + 2 * bias in the low bits, for exp_scale_.
+template <class R>
+struct ExpMagic;
+template <>
+struct ExpMagic<float> {
+  float value = 0x1.8p23f;
+  static constexpr float kTwice = 0x1.8p23f + 254.0f;
+};
+template <>
+struct ExpMagic<double> {
+  double value = 0x1.8p52;
+  static constexpr double kTwice = 0x1.8p52 + 2046.0;
+};
+
 // p = (e^r - 1 - r) / r^2: relative error of q 2^-26 (float), 2^-61 (double).
 VESTA_FN float exp_tail_(float r) {
   float p = 1.38382055e-3f;
@@ -43,26 +57,26 @@ VESTA_FN double exp_tail_(double r) {
   p = fma_(p, r, 0.16666666666666677);
   return fma_(p, r, 0.5);
 }
-VESTA_FN ExpParts<float> exp_parts_(float x) {
-  float biased = fma_(x, 1.44269504f, 0x1.8p23f), n = biased - 0x1.8p23f;
+VESTA_FN ExpParts<float> exp_parts_(float x, ExpMagic<float> magic = {}) {
+  float biased = fma_(x, 1.44269504f, magic.value), n = biased - magic.value;
   float r = fma_(n, -6.9313812256e-01f, x);
   r = fma_(n, -9.0580006145e-06f, r);
   return {biased, r, exp_tail_(r)};
 }
-VESTA_FN ExpParts<double> exp_parts_(double x) {
-  double biased = fma_(x, 1.4426950408889634, 0x1.8p52), n = biased - 0x1.8p52;
+VESTA_FN ExpParts<double> exp_parts_(double x, ExpMagic<double> magic = {}) {
+  double biased = fma_(x, 1.4426950408889634, magic.value), n = biased - magic.value;
   double r = fma_(n, -6.93147180369123816490e-01, x);
   r = fma_(n, -1.90821492927058770002e-10, r);
   return {biased, r, exp_tail_(r)};
 }
 // Of x + low, where low is at most an ulp of x.
-VESTA_FN ExpParts<float> exp_parts_(float x, float low) {
-  float biased = fma_(x, 1.44269504f, 0x1.8p23f), n = biased - 0x1.8p23f;
+VESTA_FN ExpParts<float> exp_parts_(float x, float low, ExpMagic<float> magic = {}) {
+  float biased = fma_(x, 1.44269504f, magic.value), n = biased - magic.value;
   float r = fma_(n, -6.9313812256e-01f, x) + fma_(n, -9.0580006145e-06f, low);
   return {biased, r, exp_tail_(r)};
 }
-VESTA_FN ExpParts<double> exp_parts_(double x, double low) {
-  double biased = fma_(x, 1.4426950408889634, 0x1.8p52), n = biased - 0x1.8p52;
+VESTA_FN ExpParts<double> exp_parts_(double x, double low, ExpMagic<double> magic = {}) {
+  double biased = fma_(x, 1.4426950408889634, magic.value), n = biased - magic.value;
   double r = fma_(n, -6.93147180369123816490e-01, x) + fma_(n, -1.90821492927058770002e-10, low);
   return {biased, r, exp_tail_(r)};
 }
@@ -74,23 +88,22 @@ VESTA_FN float exp_power_(float biased, int32_t shift) {
 VESTA_FN double exp_power_(double biased, int32_t shift) {
   return from_bits_((bits_(biased) + static_cast<uint64_t>(1023 + shift)) << 52);
 }
-// m * 2^n over the whole range: the power is moved by 32 (64) towards the middle of the exponents, and the last product,
-// by a constant, rounds or overflows. x's sign bit sets the direction, by arithmetic: of two selects on one condition
-// gcc makes two copies of all that lies between.
+// m * 2^n over the whole range, as two factors whose exponents are n / 2 rounded down and up: only the last product can
+// round or overflow. biased is of the kind ExpMagic::kTwice.
+VESTA_FN float exp_scale_(float m, float biased) {
+  uint32_t b = bits_(biased), half = (b << 22) & 0xff800000u;
+  return m * from_bits_(half) * from_bits_((b << 23) - half);
+}
+VESTA_FN double exp_scale_(double m, double biased) {
+  uint64_t b = bits_(biased), half = (b << 51) & uint64_t{0xfff0000000000000u};
+  return m * from_bits_(half) * from_bits_((b << 52) - half);
+}
+// The same for n <= 0: the power is moved by 32 (64), and the last product, by a constant, rounds.
 VESTA_FN float exp_scale_negative_(float m, float biased) { return m * exp_power_(biased, 32) * 0x1p-32f; }
 VESTA_FN double exp_scale_negative_(double m, double biased) { return m * exp_power_(biased, 64) * 0x1p-64; }
-VESTA_FN float exp_scale_(float m, float biased, float x) {
-  uint32_t sign = bits_(x) & 0x80000000u;
-  float power = from_bits_((bits_(biased) + (sign >> 25) + (127u - 32u)) << 23);
-  return m * power * from_bits_(0x4f800000u - (sign >> 2));  // 2^32 or 2^-32
-}
-VESTA_FN double exp_scale_(double m, double biased, double x) {
-  uint64_t sign = bits_(x) & uint64_t{0x8000000000000000u};
-  double power = from_bits_((bits_(biased) + (sign >> 56) + (1023u - 64u)) << 52);
-  return m * power * from_bits_(uint64_t{0x43f0000000000000u} - (sign >> 4));
-}
 
-// Arguments beyond these give 0 or infinity whatever their size; clamping keeps n inside exp_scale_'s range.
+// Arguments beyond these give 0 or infinity whatever their size, and n leaves exp_scale_'s range. The result is replaced,
+// not the argument: of a clamp before other selects gcc makes a copy of all that lies between, a quarter of exp's time.
 template <class R>
 struct ExpRange;
 template <>
@@ -107,10 +120,14 @@ VESTA_FN R exp_clamp_(R x) {
   return where_(x < ExpRange<R>::kLow, ExpRange<R>::kLow, x);
 }
 template <class R>
+VESTA_FN R exp_limits_(R x, R inside) {
+  R r = where_(x > ExpRange<R>::kHigh, Limits<R>::inf(), inside);
+  return where_(x < ExpRange<R>::kLow, R(0), r);
+}
+template <class R>
 VESTA_FN R real_exp_(R x) {
-  R c = exp_clamp_(x);
-  ExpParts<R> e = exp_parts_(c);
-  return exp_scale_(exp_mantissa_(e), e.biased, c);
+  ExpParts<R> e = exp_parts_(x, ExpMagic<R>{ExpMagic<R>::kTwice});
+  return exp_limits_(x, exp_scale_(exp_mantissa_(e), e.biased));
 }
 VESTA_FN float exp_(float x) { return real_exp_(x); }
 VESTA_FN double exp_(double x) { return real_exp_(x); }
@@ -124,9 +141,8 @@ VESTA_FN R exp_negative_(R x) {
 // e^(hi + lo) for lo within an ulp of hi; the second one for hi <= 0.
 template <class R>
 VESTA_FN R exp_pair_(R hi, R lo) {
-  R c = exp_clamp_(hi);
-  ExpParts<R> e = exp_parts_(c, lo);
-  return exp_scale_(exp_mantissa_(e), e.biased, c);
+  ExpParts<R> e = exp_parts_(hi, lo, ExpMagic<R>{ExpMagic<R>::kTwice});
+  return exp_limits_(hi, exp_scale_(exp_mantissa_(e), e.biased));
 }
 template <class R>
 VESTA_FN R exp_negative_pair_(R hi, R lo) {
@@ -187,10 +203,10 @@ struct Exp2Range<double> {
 };
 template <class R>
 VESTA_FN R real_exp2_(R x) {
-  R c = where_(x > Exp2Range<R>::kHigh, Exp2Range<R>::kHigh, x);
-  c = where_(c < Exp2Range<R>::kLow, Exp2Range<R>::kLow, c);
-  R n = near_(c);
-  return scale2_(fma_(exp2_tail_(c - n), c - n, R(1)), n);
+  R biased = x + ExpMagic<R>::kTwice, f = x - (biased - ExpMagic<R>::kTwice);
+  R r = exp_scale_(fma_(exp2_tail_(f), f, R(1)), biased);
+  r = where_(x > Exp2Range<R>::kHigh, Limits<R>::inf(), r);
+  return where_(x < Exp2Range<R>::kLow, R(0), r);
 }
 VESTA_FN float exp2_(float x) { return real_exp2_(x); }
 VESTA_FN double exp2_(double x) { return real_exp2_(x); }

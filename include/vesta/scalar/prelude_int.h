@@ -62,24 +62,40 @@ VESTA_FN I fmax_(I a, I b) {
 }
 
 // Quotient of int32_t through double, which vectorises (idiv does not): the rounded double quotient of two 32-bit
-// integers is an integer only if the exact one is. The divisor must be neither 0 nor -1.
+// integers is an integer only if the exact one is. The divisor must not be 0, 1 or -1.
 VESTA_FN int32_t guarded_quotient_(int32_t a, int32_t b) {
   return static_cast<int32_t>(static_cast<double>(a) / static_cast<double>(b));
 }
-VESTA_FN int64_t guarded_quotient_(int64_t a, int64_t b) { return a / b; }
+// int64_t: where 64-bit conversions and products are vector instructions, one double division gives the quotient to 50
+// bits, what is left is divided once more with the same reciprocal, and the last unit is settled by the remainder.
+VESTA_FN int64_t guarded_quotient_(int64_t a, int64_t b) {
+  if constexpr (!kVectorInt64) return a / b;
+  uint64_t n = static_cast<uint64_t>(where_(a < 0, -static_cast<uint64_t>(a), static_cast<uint64_t>(a)));
+  uint64_t d = static_cast<uint64_t>(where_(b < 0, -static_cast<uint64_t>(b), static_cast<uint64_t>(b)));
+  double v = 1.0 / static_cast<double>(d);
+  uint64_t q = static_cast<uint64_t>(static_cast<double>(n) * v);
+  int64_t r = static_cast<int64_t>(n - q * d);
+  int64_t more = static_cast<int64_t>(static_cast<double>(r) * v);
+  q += static_cast<uint64_t>(more);
+  r = static_cast<int64_t>(static_cast<uint64_t>(r) - static_cast<uint64_t>(more) * d);
+  q += where_(r < 0, ~uint64_t{0}, uint64_t{0}) + where_((r >= 0) & (static_cast<uint64_t>(r) >= d), uint64_t{1}, uint64_t{0});
+  uint64_t flip = static_cast<uint64_t>((a ^ b) >> 63);
+  return static_cast<int64_t>((q ^ flip) - flip);
+}
 
+// By 0, 1 and -1 the quotient is the product, wrapping.
 template <class I, class U = typename Unsigned<I>::type>
 VESTA_FN I div_trunc_(I a, I b) {
-  bool special = (b == I(0)) | (b == I(-1));
-  I q = guarded_quotient_(a, where_(special, I(1), b));
-  return where_(special, where_(b == I(0), I(0), neg_(a)), q);
+  bool special = static_cast<U>(b) + U(1) <= U(2);
+  I q = guarded_quotient_(a, where_(special, I(2), b));
+  return where_(special, mul_(a, b), q);
 }
 // Remainder with the dividend's sign; x mod 0 is 0.
 template <class I, class U = typename Unsigned<I>::type>
 VESTA_FN I fmod_(I a, I b) {
-  bool special = (b == I(0)) | (b == I(-1));
-  I divisor = where_(special, I(1), b);
-  return sub_(a, mul_(guarded_quotient_(a, divisor), divisor));
+  bool special = static_cast<U>(b) + U(1) <= U(2);
+  I r = sub_(a, mul_(guarded_quotient_(a, where_(special, I(2), b)), b));
+  return where_(special, I(0), r);
 }
 // Remainder with the divisor's sign (Python's %).
 template <class I, class U = typename Unsigned<I>::type>

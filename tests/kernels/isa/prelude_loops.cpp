@@ -35,22 +35,33 @@ void binary(const T* __restrict x, const T* __restrict y, T* __restrict out, int
   }
 
 const PreludeUnary kUnary[] = {
-    UNARY(exp),         UNARY(expm1), UNARY(exp2),     UNARY(log),       UNARY(log1p),      UNARY(log2),
-    UNARY(log10),       UNARY(sin),   UNARY(cos),      UNARY(tan),       UNARY(asin),       UNARY(acos),
-    UNARY(atan),        UNARY(sinh),  UNARY(cosh),     UNARY(tanh),      UNARY(asinh),      UNARY(acosh),
-    UNARY(atanh),       UNARY(erf),   UNARY(erfc),     UNARY(erfinv),    UNARY(ndtr),       UNARY(lgamma),
-    UNARY(digamma),     UNARY(sqrt),  UNARY(rsqrt),    UNARY(abs),       UNARY(sign),       UNARY(floor),
-    UNARY(ceil),        UNARY(round), UNARY(trunc),    UNARY(frac),      UNARY(sigmoid),    UNARY(softplus),
-    UNARY(log_sigmoid), UNARY(silu),  UNARY(gelu_erf), UNARY(gelu_tanh), UNARY(reciprocal), UNARY(square),
+    UNARY(exp),         UNARY(expm1),  UNARY(exp2),           UNARY(log),
+    UNARY(log1p),       UNARY(log2),   UNARY(log10),          UNARY(sin),
+    UNARY(cos),         UNARY(tan),    UNARY(asin),           UNARY(acos),
+    UNARY(atan),        UNARY(sinh),   UNARY(cosh),           UNARY(tanh),
+    UNARY(asinh),       UNARY(acosh),  UNARY(atanh),          UNARY(erf),
+    UNARY(erfc),        UNARY(erfinv), UNARY(ndtr),           UNARY(lgamma),
+    UNARY(digamma),     UNARY(sqrt),   UNARY(rsqrt),          UNARY(abs),
+    UNARY(sign),        UNARY(floor),  UNARY(ceil),           UNARY(round),
+    UNARY(trunc),       UNARY(frac),   UNARY(sigmoid),        UNARY(softplus),
+    UNARY(log_sigmoid), UNARY(silu),   UNARY(gelu_erf),       UNARY(gelu_tanh),
+    UNARY(reciprocal),  UNARY(square), UNARY(gelu_erf_slope),
 };
 const PreludeBinary kBinary[] = {
     BINARY(pow), BINARY(atan2), BINARY(hypot), BINARY(fmod), BINARY(remainder), BINARY(floordiv),
     BINARY(max), BINARY(min),   BINARY(fmax),  BINARY(fmin), BINARY(copysign),  BINARY(div_trunc),
 };
+#define INTEGER(name)                                                                      \
+  {                                                                                        \
+#name, [](const int64_t* x, const int64_t* y, int64_t* o,                              \
+              int n) { binary(x, y, o, n, [](auto v, auto w) { return name##_(v, w); }); } \
+  }
+const PreludeInteger kInteger[] = {INTEGER(div_trunc), INTEGER(floordiv), INTEGER(fmod), INTEGER(remainder)};
 
 }  // namespace
 
-extern const PreludeLoops prelude_loops = {kUnary, sizeof kUnary / sizeof *kUnary, kBinary,
-                                           sizeof kBinary / sizeof *kBinary};
+extern const PreludeLoops prelude_loops = {kUnary,   sizeof kUnary / sizeof *kUnary,
+                                           kBinary,  sizeof kBinary / sizeof *kBinary,
+                                           kInteger, sizeof kInteger / sizeof *kInteger};
 
 }  // namespace vesta::cpu::VESTA_ISA
