@@ -141,6 +141,25 @@ TEST(FastPaths, CopiesOfTransposedAndPermutedTensorsMoveEveryElement) {
   }
 }
 
+// Rows of 1 to 600 bytes keep together while the dims before them swap, which copies them in blocks that overlap; more
+// elements than a thread's share, and shares that begin inside a row.
+TEST(FastPaths, ShortRowsAreCopiedWholeWhateverTheirLength) {
+  for (DType t : {kFloat, kBFloat16, kByte, kDouble})
+    for (int64_t row : {1, 3, 7, 15, 16, 17, 43, 75, 128, 150}) {
+      const int64_t a = 70000 / row / 12 + 2, b = 5, c = 3;
+      Tensor x = arange(a * b * c * row).remainder(251).view({a, b, c, row}).to(t);
+      Tensor y = x.permute({2, 1, 0, 3}).contiguous(), from = x.to(kLong), to = y.to(kLong);
+      const int64_t* in = from.data_ptr<int64_t>();
+      const int64_t* out = to.data_ptr<int64_t>();
+      int64_t wrong = 0;
+      for (int64_t k = 0; k < c; ++k)
+        for (int64_t j = 0; j < b; ++j)
+          for (int64_t i = 0; i < a; ++i)
+            for (int64_t r = 0; r < row; ++r) wrong += *out++ != in[((i * b + j) * c + k) * row + r];
+      EXPECT_EQ(wrong, 0) << dtype_name(t) << " rows of " << row;
+    }
+}
+
 TEST(FastPaths, ConversionsRoundToNearestEvenAndKeepNan) {
   Tensor x = draw({1027}, 1) * 1e3;
   x[40] = NAN, x[41] = INFINITY, x[42] = 1e-41, x[43] = 3.3961775e38;

@@ -12,6 +12,7 @@ namespace vesta::cpu {
 namespace {
 
 constexpr int64_t kGrain = 32768, kChunk = 1024;
+constexpr int64_t kShortRow = 512;  // bytes
 
 // n times the element at src. This file is compiled for the baseline and -O2: memset and memcpy bring the wide stores.
 template <class U>
@@ -37,6 +38,12 @@ inline void copy_short(char* dst, const char* src, int64_t bytes) {
   if (bytes & 4) std::memcpy(dst, src, 4), dst += 4, src += 4;
   if (bytes & 2) std::memcpy(dst, src, 2), dst += 2, src += 2;
   if (bytes & 1) *dst = *src;
+}
+
+// Of at least 16 bytes, in 16s; the last ones overlap.
+inline void copy_blocks(char* dst, const char* src, int64_t bytes) {
+  for (int64_t k = 0; k + 16 <= bytes; k += 16) std::memcpy(dst + k, src + k, 16);
+  std::memcpy(dst + bytes - 16, src + bytes - 16, 16);
 }
 
 template <class U>
@@ -180,7 +187,25 @@ void copy_same_type(const StridedLoop& loop, int64_t element) {
       dst += index[d] * loop.strides[0][d];
       src += index[d] * loop.strides[1][d];
     }
+    // Whole rows too short for a call of memcpy each: all of dim 1 in one loop.
+    const int64_t row = loop.sizes[0] * element;
+    const bool short_rows = loop.ndim > 1 && row >= 16 && row <= kShortRow && loop.strides[0][0] == element &&
+                            loop.strides[1][0] == element;
     for (int64_t done = begin; done < end;) {
+      if (short_rows && index[0] == 0) {
+        const int64_t rows = std::min(loop.sizes[1] - index[1], (end - done) / loop.sizes[0]);
+        for (int64_t r = 0; r < rows; ++r, dst += loop.strides[0][1], src += loop.strides[1][1])
+          copy_blocks(dst, src, row);
+        done += rows * loop.sizes[0];
+        index[1] += rows;
+        for (int d = 1; d + 1 < loop.ndim && index[d] == loop.sizes[d]; ++d) {
+          index[d] = 0;
+          ++index[d + 1];
+          dst += loop.strides[0][d + 1] - loop.sizes[d] * loop.strides[0][d];
+          src += loop.strides[1][d + 1] - loop.sizes[d] * loop.strides[1][d];
+        }
+        if (rows > 0) continue;
+      }
       const int64_t n = std::min(loop.sizes[0] - index[0], end - done);
       move_run(element, dst, loop.strides[0][0], src, loop.strides[1][0], n);
       done += n;

@@ -125,12 +125,14 @@ struct Staged {
   };
   Access access[StridedLoop::kMaxOperands];
   bool all_direct = true;
+  bool one_divisor = true;  // the last input is one number
 
   DType type_of(int o) const { return o < num_out ? out_types[o] : in_types[o - num_out]; }
   int64_t width_of(int o) const { return compute_size(o < num_out ? result : compute); }
 
   void run() {
     if (loop.numel == 0) return;
+    for (int d = 0; d < loop.ndim; ++d) one_divisor &= loop.strides[num_out + num_in - 1][d] == 0;
     const bool rows = loop.ndim >= 2 && loop.sizes[0] >= kShortRun;
     bool any_direct = false;
     for (int o = 0; o < num_out + num_in; ++o) {
@@ -207,7 +209,7 @@ struct Staged {
   }
 
   void call(const void* const* in, void* const* out, int64_t n) const {
-    if (op.def->check_divisor) check_divisor(op, in[num_in - 1], compute, n);
+    if (op.def->check_divisor) check_divisor(op, in[num_in - 1], compute, one_divisor ? 1 : n);
     fn(in, out, n, attrs);
   }
 
