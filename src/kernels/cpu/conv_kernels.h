@@ -52,6 +52,12 @@ struct ConvKernels {
   // `count` pieces, zeros for n <= i < room; in the order of the pieces. step: 1 or 2.
   void (*gather_pieces)(Elem type, const void* source, int64_t channel, int64_t channels, int64_t step,
                         const ConvPiece* pieces, int64_t count, int64_t row, void* out);
+  // Transposes: out[to[i] + r] = source[from[r] + i] for r < rows and i < n, where to[i] >= 0; widens `type` to Acc, or
+  // rounds Acc to `type`.
+  void (*transpose_widen)(Elem type, const void* source, const int64_t* from, int64_t rows, const int64_t* to,
+                          int64_t n, void* out);
+  void (*transpose_narrow)(Elem type, const void* source, const int64_t* from, int64_t rows,
+                           const int64_t* to, int64_t n, void* out);
   // out[i] = Acc(source[i]).
   void (*widen)(Elem type, const void* source, int64_t n, void* out);
   // out[r * pitch + i] = Acc(source[offset[r] + i]) for i < m, 0 where the offset is negative.

@@ -39,6 +39,112 @@ void narrow(Elem type, const void* row, int64_t n, void* out) {
   });
 }
 
+// In-register transpose of kLanes vectors: of each square of machine registers by perfect shuffles.
+template <class A, int... I>
+VESTA_INLINE void transpose_square(typename Vec<A>::Part* x, std::integer_sequence<int, I...>) {
+  constexpr int P = sizeof...(I);
+  typename Vec<A>::Part y[P];
+#pragma GCC unroll 4
+  for (int step = 1; step < P; step *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < P / 2; ++i) {
+      y[2 * i] = __builtin_shufflevector(x[i], x[i + P / 2], (I % 2 ? P + I / 2 : I / 2)...);
+      y[2 * i + 1] =
+          __builtin_shufflevector(x[i], x[i + P / 2], (I % 2 ? P + P / 2 + I / 2 : P / 2 + I / 2)...);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < P; ++i) x[i] = y[i];
+  }
+}
+template <class A>
+VESTA_INLINE void transpose(Vec<A>* x) {
+  constexpr int kParts = Vec<A>::kParts, P = kLanes<A> / kParts;
+  constexpr auto kOrder = std::make_integer_sequence<int, P>();
+  if constexpr (kParts == 1) {
+    typename Vec<A>::Part t[P];
+#pragma GCC unroll 16
+    for (int i = 0; i < P; ++i) t[i] = x[i].p[0];
+    transpose_square<A>(t, kOrder);
+#pragma GCC unroll 16
+    for (int i = 0; i < P; ++i) x[i].p[0] = t[i];
+    return;
+  }
+  for (int q = 0; q < kParts; ++q)
+    for (int r = 0; r <= q; ++r) {
+      typename Vec<A>::Part a[P], b[P];
+      for (int i = 0; i < P; ++i) a[i] = x[q * P + i].p[r], b[i] = x[r * P + i].p[q];
+      transpose_square<A>(a, kOrder);
+      transpose_square<A>(b, kOrder);
+      for (int i = 0; i < P; ++i) x[r * P + i].p[q] = a[i], x[q * P + i].p[r] = b[i];
+    }
+}
+
+// One square of kLanes: rows r0 to r0 + h, columns i0 to i0 + w.
+template <class From, class To>
+VESTA_INLINE void transpose_block(const From* source, const int64_t* from, int h, const int64_t* to, int w,
+                                  To* out) {
+  using A = Acc<From>;
+  constexpr int L = kLanes<A>;
+  Vec<A> x[L];
+  if (h == L && w == L) {
+#pragma GCC unroll 16
+    for (int r = 0; r < L; ++r) x[r] = load(source + from[r]);
+  } else {
+    for (int r = 0; r < L; ++r)
+      x[r] = r >= h ? Vec<A>::zero() : w == L ? load(source + from[r]) : load_n(source + from[r], w);
+  }
+  transpose(x);
+  if (h == L && w == L) {
+#pragma GCC unroll 16
+    for (int i = 0; i < L; ++i)
+      if (to[i] >= 0) store(out + to[i], x[i]);
+  } else {
+    for (int i = 0; i < w; ++i)
+      if (to[i] >= 0) h == L ? store(out + to[i], x[i]) : store_n(out + to[i], x[i], h);
+  }
+}
+// The long side of memory is walked along: reading rows of a source that is far away, or writing rows of an output that is.
+// No hardware prefetcher follows so many rows, so what comes kAhead squares later is fetched meanwhile.
+template <bool kAlongSource, class From, class To>
+void transpose_rows(const From* source, const int64_t* from, int64_t rows, const int64_t* to, int64_t n,
+                    To* out) {
+  constexpr int64_t L = kLanes<Acc<From>>, kAhead = 4 * L;
+  const auto block = [&](int64_t r0, int64_t i0) {
+    transpose_block(source + i0, from + r0, static_cast<int>(std::min(L, rows - r0)), to + i0,
+                    static_cast<int>(std::min(L, n - i0)), out + r0);
+  };
+  if constexpr (kAlongSource) {
+    for (int64_t r0 = 0; r0 < rows; r0 += L)
+      for (int64_t i0 = 0; i0 < n; i0 += L) {
+        // Behind the end of these rows, the first squares of the next ones.
+        const int64_t ahead = i0 + kAhead < n ? i0 + kAhead : i0 + kAhead - (n + L - 1) / L * L;
+        const int64_t r1 = i0 + kAhead < n ? r0 : r0 + L;
+        if (ahead >= 0)
+          for (int64_t r = r1; r < std::min(r1 + L, rows); ++r) __builtin_prefetch(source + from[r] + ahead);
+        block(r0, i0);
+      }
+  } else {
+    for (int64_t i0 = 0; i0 < n; i0 += L)
+      for (int64_t r0 = 0; r0 < rows; r0 += L) {
+        if (r0 + kAhead < rows)
+          for (int64_t i = i0; i < std::min(i0 + L, n); ++i) __builtin_prefetch(out + to[i] + r0 + kAhead, 1);
+        block(r0, i0);
+      }
+  }
+}
+void transpose_widen(Elem type, const void* source, const int64_t* from, int64_t rows, const int64_t* to,
+                     int64_t n, void* out) {
+  with_float_type(type, [&]<class S>(S) {
+    transpose_rows<true>(static_cast<const S*>(source), from, rows, to, n, static_cast<Acc<S>*>(out));
+  });
+}
+void transpose_narrow(Elem type, const void* source, const int64_t* from, int64_t rows, const int64_t* to,
+                      int64_t n, void* out) {
+  with_float_type(type, [&]<class S>(S) {
+    transpose_rows<false>(static_cast<const Acc<S>*>(source), from, rows, to, n, static_cast<S*>(out));
+  });
+}
+
 template <class A>
 VESTA_INLINE void zero_fill(A* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = A(0);
@@ -385,6 +491,8 @@ const ConvKernels kConvKernels = {
     .pad_plane = pad_plane,
     .gather = gather,
     .gather_pieces = gather_pieces,
+    .transpose_widen = transpose_widen,
+    .transpose_narrow = transpose_narrow,
     .widen = widen,
     .pack_columns = pack_columns,
     .add_value = add_value,

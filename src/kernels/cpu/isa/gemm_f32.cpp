@@ -190,6 +190,8 @@ const GemmKernels gemm_f32_kernels = {
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_row,
+    .chain_rows = chain_rows<F32>,
+    .chain_columns = chain_columns<F32>,
 };
 
 }  // namespace vesta::cpu::VESTA_ISA

@@ -136,6 +136,8 @@ const GemmKernels gemm_f64_kernels = {
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_row,
+    .chain_rows = chain_rows<F64>,
+    .chain_columns = chain_columns<F64>,
 };
 
 }  // namespace vesta::cpu::VESTA_ISA
