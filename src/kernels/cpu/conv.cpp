@@ -118,7 +118,9 @@ void conv_forward(Elem type, ConvLayout layout, const ConvShape& s, const void* 
                   const void* bias, void* y) {
   check_layout(type, layout);
   if (!planned(type, layout, s)) return conv_direct_forward(type, s, x, w, bias, y);
-  if (pointwise(s) && s.x_group() > 0) return run_pointwise(type, layout, s, false, x, w, bias, y);
+  if (pointwise(s) && s.x_group() > 0 &&
+      !(layout == ConvLayout::First && chained(layout, s.x_group(), s.y_group(), 1)))
+    return run_pointwise(type, layout, s, false, x, w, bias, y);
   const ConvPlan plan = conv_plan(s);
   if (depthwise(layout, s))
     return (layout == ConvLayout::First ? conv_first_depthwise : conv_last_depthwise)(type, plan, x, w, bias,
@@ -132,7 +134,9 @@ void conv_backward_data(Elem type, ConvLayout layout, const ConvShape& s, const 
                         const void* bias, void* x) {
   check_layout(type, layout);
   if (!planned(type, layout, s)) return conv_direct_backward_data(type, s, y, w, bias, x);
-  if (pointwise(s) && s.y_group() > 0) return run_pointwise(type, layout, s, true, y, w, bias, x);
+  if (pointwise(s) && s.y_group() > 0 &&
+      !(layout == ConvLayout::First && chained(layout, s.y_group(), s.x_group(), 1)))
+    return run_pointwise(type, layout, s, true, y, w, bias, x);
   const ConvPlan plan = conv_transposed_plan(s);
   if (depthwise(layout, s) && s.y_group() == 1)
     return (layout == ConvLayout::First ? conv_first_depthwise : conv_last_depthwise)(type, plan, y, w, bias,

@@ -14,7 +14,7 @@ namespace {
 
 using namespace conv_chain;
 
-constexpr int64_t kPartialBytes = 5 << 20;  // of all splits' sums: a share of L3
+constexpr int64_t kPartialBytes = 3 << 20;  // of all splits' sums: a share of L3
 constexpr int64_t kUnitBytes = 320 << 10;   // of a unit's source and dy: a share of L2
 constexpr int64_t kUnitImages = 64;         // where images are inner
 constexpr int64_t kLeastChannels = 64;  // of a block of channels or rows, which stages the other side again
