@@ -67,12 +67,12 @@ struct PhaseRun {
                      const int64_t group = index / panels(), j = index % panels() * columns;
                      const int64_t rows = std::min(columns, plan.rows - j);
                      char* out = weights.data() + index * panel_bytes();
-            if (span == 1 && k > 0) {
-              call.gemm.pack_b(conv_gemm_type(call.type),
-                               w + (group * plan.w_group + j * plan.w_row) * call.size, plan.w_channel,
-                               plan.w_row, plan.channels, rows, out);
-              continue;
-            }
+                     if (span == 1 && k > 0) {
+                       call.gemm.pack_b(conv_gemm_type(call.type),
+                                        w + (group * plan.w_group + j * plan.w_row) * call.size,
+                                        plan.w_channel, plan.w_row, plan.channels, rows, out);
+                       continue;
+                     }
                      if (rows < columns) std::memset(out, 0, static_cast<size_t>(panel_bytes()));
                      const char* source = w + (group * plan.w_group + j * plan.w_row) * call.size;
                      for (int64_t c = 0; c < plan.channels; c += channels)

@@ -26,10 +26,11 @@ struct ConvPiece {
 // A plane with a border of zeros, its columns sorted by their remainder modulo `step`, so that every step-th column is
 // contiguous: column first[2] + i of the source lies at (i % step) * columns + i / step of its row.
 struct ConvPlane {
-  int64_t source[3];      // sizes of the dense source
-  int64_t first[3];       // source coordinate of the copy's element 0; may be negative
-  int64_t rows[2];        // of the copy
-  int64_t step, columns;  // of the copy's last dim: step * columns elements a row
+  int64_t source[3];        // sizes of the dense source
+  int64_t first[3];         // source coordinate of the copy's element 0; may be negative
+  int64_t rows[2];          // of the copy
+  int64_t step, columns;    // of the copy's last dim: step * columns elements a row
+  bool has_border = false;  // the zeros are there already, from another plane of this form
 };
 
 // One plane of a depthwise convolution in the padded form above.

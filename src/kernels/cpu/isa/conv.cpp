@@ -160,7 +160,7 @@ void pad_plane(Elem type, const void* source_, const ConvPlane& p, void* out_) {
       for (int64_t h = 0; h < p.rows[1]; ++h, out += row) {
         const int64_t z = d + p.first[0], y = h + p.first[1];
         if (z < 0 || z >= p.source[0] || y < 0 || y >= p.source[1]) {
-          zero_fill(out, row);
+          if (!p.has_border) zero_fill(out, row);
           continue;
         }
         const S* from = source + (z * p.source[1] + y) * n;
@@ -171,13 +171,13 @@ void pad_plane(Elem type, const void* source_, const ConvPlane& p, void* out_) {
           const int64_t begin = std::min(p.columns, x0 >= 0 ? 0 : (-x0 + p.step - 1) / p.step);
           const int64_t end =
               std::clamp<int64_t>(x0 >= n ? 0 : (n - x0 + p.step - 1) / p.step, begin, p.columns);
-          zero_fill(to, begin);
+          if (!p.has_border) zero_fill(to, begin);
           if (p.step == 1) {
             copy_widened(from + x0 + begin, end - begin, to + begin);
           } else {
             for (int64_t i = begin; i < end; ++i) to[i] = to_acc(from[x0 + i * p.step]);
           }
-          zero_fill(to + end, p.columns - end);
+          if (!p.has_border) zero_fill(to + end, p.columns - end);
         }
       }
   });
@@ -343,6 +343,62 @@ VESTA_INLINE void depthwise_vectors(const A* from, const ConvDepthwise& s, const
   for (int v = 0; v < N; ++v) store(out + v * L, sum[v]);
 }
 
+// Whether the taps are 3 x 3 neighbours that move by one line from a line of results to the next: in rising order (1),
+// falling order, as in the transposed direction (-1), or not (0).
+int three_by_three(const ConvDepthwise& s) {
+  if (s.taps != 9 || s.to_step[2] != 1) return 0;
+  for (int order : {1, -1}) {
+    const int64_t* first = s.tap_offset + (order > 0 ? 0 : 8);
+    bool all = true;
+    for (int i = 0; i < 9; ++i) all &= first[order * i] == *first + i / 3 * s.row_step[1] + i % 3;
+    if (all) return order;
+  }
+  return 0;
+}
+
+// N vectors of all lines of results of one depth: each line of the source is read once and added to the three lines of
+// results that it reaches, whose sums wait in registers. The last vector has `tail` columns.
+template <int N, class S>
+void depthwise_3x3(const Acc<S>* from, const ConvDepthwise& s, const Acc<S>* weight, Acc<S> bias, int tail,
+                   S* to) {
+  using A = Acc<S>;
+  constexpr int L = kLanes<A>;
+  Vec<A> w[9], now[N], next[N];  // sums of the lines of results that have 2 and 1 lines of the source
+#pragma GCC unroll 9
+  for (int i = 0; i < 9; ++i) w[i] = Vec<A>::set1(weight[i]);
+  const int64_t row = s.row_step[1];
+  const auto add = [&](const Vec<A>* x, int line, Vec<A> sum) {
+    return fma(w[3 * line + 2], x[2], fma(w[3 * line + 1], x[1], fma(w[3 * line], x[0], sum)));
+  };
+  const auto load_line = [&](const A* line, int v, Vec<A>* x) {
+    for (int i = 0; i < 3; ++i) x[i] = load(line + v * L + i);
+  };
+  Vec<A> x[3];
+#pragma GCC unroll 2
+  for (int v = 0; v < N; ++v) {
+    load_line(from, v, x);
+    now[v] = add(x, 0, Vec<A>::set1(bias));
+    load_line(from + row, v, x);
+    now[v] = add(x, 1, now[v]);
+    next[v] = add(x, 0, Vec<A>::set1(bias));
+  }
+  from += 2 * row;
+  for (int64_t h = 0; h < s.count[1]; ++h, from += row, to += s.to_step[1]) {
+#pragma GCC unroll 2
+    for (int v = 0; v < N; ++v) {
+      // What is added here to lines of results past the end is dropped.
+      load_line(from, v, x);
+      const Vec<A> done = add(x, 2, now[v]);
+      now[v] = add(x, 1, next[v]);
+      next[v] = add(x, 0, Vec<A>::set1(bias));
+      if (v < N - 1 || tail == L)
+        store(to + v * L, done);
+      else
+        store_n(to + v * L, done, tail);
+    }
+  }
+}
+
 void depthwise(Elem type, const void* plane_, const ConvDepthwise& s, const void* weight_, double bias_,
                void* result_) {
   with_float_type(type, [&]<class S>(S) {
@@ -352,6 +408,21 @@ void depthwise(Elem type, const void* plane_, const ConvDepthwise& s, const void
     const A bias = static_cast<A>(bias_);
     auto* result = static_cast<S*>(result_);
     const int64_t width = s.count[2];
+    if (const int order = three_by_three(s)) {
+      A rising[9];
+      for (int i = 0; i < 9; ++i) rising[i] = weight[order > 0 ? i : 8 - i];
+      for (int64_t d = 0; d < s.count[0]; ++d)
+        for (int64_t x = 0; x < width; x += 2 * L) {
+          const A* from = plane + d * s.row_step[0] + s.tap_offset[order > 0 ? 0 : 8] + x;
+          S* to = result + s.to_first + d * s.to_step[0] + x;
+          const auto left = static_cast<int>(std::min<int64_t>(2 * L, width - x));
+          if (left > L)
+            depthwise_3x3<2>(from, s, rising, bias, left - L, to);
+          else
+            depthwise_3x3<1>(from, s, rising, bias, left, to);
+        }
+      return;
+    }
     for (int64_t d = 0; d < s.count[0]; ++d)
       for (int64_t h = 0; h < s.count[1]; ++h) {
         const A* from = plane + d * s.row_step[0] + h * s.row_step[1];
