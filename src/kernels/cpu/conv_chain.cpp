@@ -18,70 +18,92 @@ using namespace conv_chain;
 constexpr int64_t kFewestTasks = 8;
 constexpr double kTaskProducts = 1 << 20;  // some 20 us: smaller tasks cost more than they bring
 
-// One phase with its weights as panels: [group][panel][k of all runs][columns].
 struct PhaseRun {
   const Call& call;
   const ConvPhase& phase;
   std::vector<ConvTap> taps;
   std::vector<Run> runs;
-  std::vector<int64_t> before;  // of each run: k of the runs before it
-  int64_t k;
-  ConvScratch weights;
+  std::vector<int64_t> before;  // of each run: rows of a panel before its first
+  int64_t k;                    // rows of a panel, of which some between the taps are unused
 
-  PhaseRun(const Call& c, const ConvPhase& p, const void* w)
-      : call(c),
-        phase(p),
-        taps(sorted_by_offset(p.taps)),
-        runs(runs_of(c, taps)),
-        k(static_cast<int64_t>(taps.size()) * c.plan.channels),
-        weights(static_cast<size_t>(c.plan.groups * panels() * panel_bytes())) {
-    int64_t taps_before = 0;
+  // `first`: rows of a panel that other phases take.
+  PhaseRun(const Call& c, const ConvPhase& p, int64_t first)
+      : call(c), phase(p), taps(sorted_by_offset(p.taps)), runs(runs_of(c, taps)) {
+    // Taps are written side by side when the weights are packed: an odd number of lines apart, or they would share the
+    // same few sets of the caches. Merged ones must be contiguous.
+    const int64_t gap = c.plan.channels % 2 == 0 ? 1 : 0;
+    int64_t at = first;
     for (const Run& run : runs) {
-      before.push_back(taps_before * c.plan.channels);
-      taps_before += run.count;
+      before.push_back(at);
+      at += run.count * c.plan.channels + gap;
     }
-    pack(static_cast<const char*>(w));
+    k = at - first;
   }
-  int64_t panels() const { return ceil_div(call.plan.rows, call.gemm.columns); }
-  int64_t panel_bytes() const { return k * call.gemm.columns * call.acc; }
+};
+
+// The weights of all phases as panels: [group][panel][k of all phases][columns].
+class Weights {
+ public:
+  Weights(const Call& call, const std::vector<std::unique_ptr<PhaseRun>>& phases, const void* w)
+      : panels_(ceil_div(call.plan.rows, call.gemm.columns)),
+        panel_bytes_(rows_of(phases) * call.gemm.columns * call.acc),
+        data_(static_cast<size_t>(call.plan.groups * panels_ * panel_bytes_)) {
+    pack(call, phases, static_cast<const char*>(w));
+  }
   const char* panel(int64_t group, int64_t index) const {
-    return weights.data() + (group * panels() + index) * panel_bytes();
+    return data_.data() + (group * panels_ + index) * panel_bytes_;
   }
 
  private:
+  static int64_t rows_of(const std::vector<std::unique_ptr<PhaseRun>>& phases) {
+    int64_t rows = 0;
+    for (const auto& p : phases) rows += p->k;
+    return rows;
+  }
   // Row (tap, channel) of a panel from w's (row, channel, tap): transposes, whose lines go where their tap belongs.
-  void pack(const char* w) {
+  void pack(const Call& call, const std::vector<std::unique_ptr<PhaseRun>>& phases, const char* w) {
+    constexpr int64_t kChannels =
+        16;  // of one transpose: what it writes stays in L1 until its lines are whole
     const ConvPlan& plan = call.plan;
     const int64_t columns = call.gemm.columns, span = std::min(plan.w_channel, plan.w_row);
     const bool whole = plan.w_row == plan.channels * plan.w_channel;  // a row's (channel, tap) are contiguous
-    const int64_t channels = whole ? plan.channels : 1;               // of one transpose
-    std::vector<int64_t> to(static_cast<size_t>(channels * span), -1), from(static_cast<size_t>(columns));
-    for (size_t t = 0; t < taps.size(); ++t)
-      for (int64_t c = 0; c < channels; ++c)
-        to[static_cast<size_t>(c * span + taps[t].index)] =
-            (static_cast<int64_t>(t) * plan.channels + c) * columns;
+    const int64_t step = whole ? kChannels : 1;
+    std::vector<int64_t> to(static_cast<size_t>(step * span), -1), from(static_cast<size_t>(columns));
+    for (const auto& p : phases)
+      for (size_t r = 0; r < p->runs.size(); ++r)
+        for (int64_t t = 0; t < p->runs[r].count; ++t)
+          for (int64_t c = 0; c < step; ++c)
+            to[static_cast<size_t>(c * span + p->runs[r].tap[t].index)] =
+                (p->before[r] + t * plan.channels + c) * columns;
     for (int64_t r = 0; r < columns; ++r) from[static_cast<size_t>(r)] = r * plan.w_row;
-    parallel_for(0, plan.groups * panels(), ceil_div(16384, std::max<int64_t>(1, k * columns)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t index = begin; index < end; ++index) {
-                     const int64_t group = index / panels(), j = index % panels() * columns;
-                     const int64_t rows = std::min(columns, plan.rows - j);
-                     char* out = weights.data() + index * panel_bytes();
-                     if (span == 1 && k > 0) {
-                       call.gemm.pack_b(conv_gemm_type(call.type),
-                                        w + (group * plan.w_group + j * plan.w_row) * call.size,
-                                        plan.w_channel, plan.w_row, plan.channels, rows, out);
-                       continue;
-                     }
-                     if (rows < columns) std::memset(out, 0, static_cast<size_t>(panel_bytes()));
-                     const char* source = w + (group * plan.w_group + j * plan.w_row) * call.size;
-                     for (int64_t c = 0; c < plan.channels; c += channels)
-                       call.conv.transpose_widen(call.type, source + c * plan.w_channel * call.size,
-                                                 from.data(), rows, to.data(), channels * span,
-                                                 out + c * columns * call.acc);
-                   }
-                 });
+    const int64_t grain = ceil_div(16384, std::max<int64_t>(1, plan.channels * span * columns));
+    parallel_for(0, plan.groups * panels_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t index = begin; index < end; ++index) {
+        const int64_t group = index / panels_, j = index % panels_ * columns;
+        const int64_t rows = std::min(columns, plan.rows - j);
+        char* out = data_.data() + index * panel_bytes_;
+        if (rows < columns) std::memset(out, 0, static_cast<size_t>(panel_bytes_));
+        const char* source = w + (group * plan.w_group + j * plan.w_row) * call.size;
+        if (span == 1) {
+          if (to[0] >= 0 && plan.channels > 0)
+            call.gemm.pack_b(conv_gemm_type(call.type), source, plan.w_channel, plan.w_row, plan.channels,
+                             rows, out + to[0] * call.acc);
+          continue;
+        }
+        for (int64_t c = 0; c < plan.channels; c += step) {
+          const char* first = source + c * plan.w_channel * call.size;
+          if (!whole)  // one block of memory a channel, far from the next
+            for (int64_t byte = 0; byte < rows * span * call.size; byte += 64)
+              __builtin_prefetch(first + 4 * plan.w_channel * call.size + byte);
+          call.conv.transpose_widen(call.type, first, from.data(), rows, to.data(),
+                                    std::min(step, plan.channels - c) * span, out + c * columns * call.acc);
+        }
+      }
+    });
   }
+
+  int64_t panels_, panel_bytes_;
+  ConvScratch data_;
 };
 
 // Boxes of results, and blocks of panels.
@@ -262,8 +284,8 @@ struct Walk {
   }
 };
 
-void run_task(const Call& call, const std::vector<std::unique_ptr<PhaseRun>>& phases, const Cuts& cuts,
-              int64_t index, const char* source, const char* bias, char* result) {
+void run_task(const Call& call, const std::vector<std::unique_ptr<PhaseRun>>& phases, const Weights& weights,
+              const Cuts& cuts, int64_t index, const char* source, const char* bias, char* result) {
   const ConvPlan& plan = call.plan;
   const int64_t panels = ceil_div(plan.rows, call.gemm.columns);
   // Tasks next to one another share their weights.
@@ -321,7 +343,7 @@ void run_task(const Call& call, const std::vector<std::unique_ptr<PhaseRun>>& ph
   for (int64_t j = panel.from; j < panel.to; ++j) {
     const int64_t at = j * call.gemm.columns - rows.from, n = std::min(call.gemm.columns, rows.size() - at);
     for (const Walk& walk : walks)
-      walk.run(staged, walk.p.panel(group, j), bias ? wide_bias + at * call.acc : nullptr, n,
+      walk.run(staged, weights.panel(group, j), bias ? wide_bias + at * call.acc : nullptr, n,
                c + at * call.acc);
   }
   if (in_place) return;
@@ -368,13 +390,18 @@ void conv_chain_run(Elem type, ConvLayout layout, const ConvPlan& plan, const vo
   if (plan.batch == 0 || plan.rows == 0 || plan.result_area() == 0) return;
   const Call call(type, layout, plan);
   std::vector<std::unique_ptr<PhaseRun>> phases;
-  for (const ConvPhase& phase : plan.phases)
-    if (phase.columns() > 0) phases.push_back(std::make_unique<PhaseRun>(call, phase, w));
+  int64_t rows = 0;
+  for (const ConvPhase& phase : plan.phases) {
+    if (phase.columns() == 0) continue;
+    phases.push_back(std::make_unique<PhaseRun>(call, phase, rows));
+    rows += phases.back()->k;
+  }
+  const Weights weights(call, phases, w);
   const Cuts cuts = cuts_of(call);
   parallel_for(0, cuts.tasks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index)
-      run_task(call, phases, cuts, index, static_cast<const char*>(source), static_cast<const char*>(bias),
-               static_cast<char*>(result));
+      run_task(call, phases, weights, cuts, index, static_cast<const char*>(source),
+               static_cast<const char*>(bias), static_cast<char*>(result));
   });
 }
 

@@ -39,13 +39,14 @@ struct Call {
   const GemmKernels& gemm;
   const ConvKernels& conv;
   int64_t acc, size;  // bytes of an accumulator and of an element
-  // The rows of a tile are images instead of a line's columns, where lines are short: then no tap is half outside.
+  // Images instead of a line's columns are the rows of a tile, or the sum of a weight, where lines are short: then no tap is
+  // half outside.
   bool by_image = false;
   // Few channels: the source is staged with its border of zeros to the left and right, and neighbouring taps of a line are
   // one link, their channels being contiguous.
   bool merge = false;
 
-  Call(Elem type, ConvLayout layout, const ConvPlan& plan);
+  Call(Elem type, ConvLayout layout, const ConvPlan& plan, bool weight = false);
 };
 
 // `count` taps, sorted by offset, from `tap` on, that read neighbouring pixels of a line.

@@ -9,11 +9,12 @@ namespace {
 
 constexpr int64_t kMergeChannels = 32;  // fewer are merged: a link per tap would cost as much as its products
 constexpr int64_t kShortLine = 7;       // columns up to which images are the better rows
+constexpr int64_t kShortSum = 15;       // of a weight's gradient, where images are more
 constexpr int64_t kManyImages = 8;
 
 }  // namespace
 
-Call::Call(Elem t, ConvLayout l, const ConvPlan& p)
+Call::Call(Elem t, ConvLayout l, const ConvPlan& p, bool weight)
     : type(t),
       layout(l),
       plan(p),
@@ -24,7 +25,8 @@ Call::Call(Elem t, ConvLayout l, const ConvPlan& p)
   int64_t width = 0;
   for (const ConvPhase& phase : p.phases) width = std::max(width, phase.count[2]);
   merge = p.channels < kMergeChannels;
-  by_image = !merge && width <= kShortLine && p.batch >= kManyImages;
+  by_image =
+      !merge && p.batch >= kManyImages && width <= (weight ? std::min(kShortSum, p.batch - 1) : kShortLine);
 }
 
 std::vector<ConvTap> sorted_by_offset(std::vector<ConvTap> taps) {

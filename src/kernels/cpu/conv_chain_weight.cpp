@@ -271,7 +271,7 @@ void sum_splits(const WeightRun& p, const A* partial, char* w) {
 void conv_chain_weight(Elem type, ConvLayout layout, const ConvShape& shape, const void* y, const void* x,
                        void* w) {
   const ConvPlan plan = conv_plan(shape);
-  const Call call(type, layout, plan);
+  const Call call(type, layout, plan, true);
   const WeightRun p(call);
   if (plan.batch == 0 || plan.result_area() == 0) {  // no position: a sum of nothing
     std::memset(w, 0, static_cast<size_t>(p.partial() * call.size));

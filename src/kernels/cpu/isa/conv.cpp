@@ -116,18 +116,19 @@ void transpose_rows(const From* source, const int64_t* from, int64_t rows, const
   if constexpr (kAlongSource) {
     for (int64_t r0 = 0; r0 < rows; r0 += L)
       for (int64_t i0 = 0; i0 < n; i0 += L) {
-        // Behind the end of these rows, the first squares of the next ones.
-        const int64_t ahead = i0 + kAhead < n ? i0 + kAhead : i0 + kAhead - (n + L - 1) / L * L;
-        const int64_t r1 = i0 + kAhead < n ? r0 : r0 + L;
+        // Behind the end of these rows, the first squares of the next ones, and what the next call may read.
+        const int64_t ahead = i0 + kAhead - (n + L - 1) / L * L;
+        for (int64_t r = r0; r < std::min(r0 + L, rows); ++r)
+          __builtin_prefetch(source + from[r] + i0 + kAhead);
         if (ahead >= 0)
-          for (int64_t r = r1; r < std::min(r1 + L, rows); ++r) __builtin_prefetch(source + from[r] + ahead);
+          for (int64_t r = r0 + L; r < std::min(r0 + 2 * L, rows); ++r)
+            __builtin_prefetch(source + from[r] + ahead);
         block(r0, i0);
       }
   } else {
     for (int64_t i0 = 0; i0 < n; i0 += L)
       for (int64_t r0 = 0; r0 < rows; r0 += L) {
-        if (r0 + kAhead < rows)
-          for (int64_t i = i0; i < std::min(i0 + L, n); ++i) __builtin_prefetch(out + to[i] + r0 + kAhead, 1);
+        for (int64_t i = i0; i < std::min(i0 + L, n); ++i) __builtin_prefetch(out + to[i] + r0 + kAhead, 1);
         block(r0, i0);
       }
   }
