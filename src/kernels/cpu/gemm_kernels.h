@@ -56,6 +56,7 @@ struct GemmChain {
 };
 
 constexpr int64_t kGemmVectorRows = 4;
+constexpr int64_t kGemmSumsDepth = 8;  // rows of a large B that stay in L1, many of which lie in the same set
 
 struct GemmKernels {
   int64_t rows;   // register tile
@@ -81,6 +82,10 @@ struct GemmKernels {
   // t has the accumulation type and room for whole vectors in each row.
   void (*vector_rows)(GemmType type, const void* a, int64_t a_row, int64_t a_col, int64_t m, const void* b,
                       int64_t b_row, int64_t k, int64_t n, void* t, int64_t t_row);
+  // As vector_rows for up to `pitch` rows, t staying in registers for all of k <= kGemmSumsDepth units: A packed as [k][pitch],
+  // t in tiles [n / (columns / 2)][pitch][columns / 2].
+  void (*tile_sums)(GemmType type, const void* a, int64_t m, const void* b, int64_t b_row, int64_t k,
+                    int64_t n, void* t) = nullptr;
   // A contiguous row of the accumulation type: t += x, t = scale * x, and x = t, x being of the stored type.
   void (*add_row)(GemmType type, void* t, const void* x, int64_t n);
   void (*load_row)(GemmType type, void* t, const void* x, double scale, int64_t n);

@@ -378,6 +378,45 @@ void vector_rows(const void* a, int64_t a_row, int64_t a_col, int64_t m, const v
                 static_cast<typename Tr::Acc*>(t), t_row);
 }
 
+// t[tile][i][lane] += sum over p of a[p][i] * b[p][column] for M rows, a vector of columns at a time: what is read once,
+// at the rate of the multiply-adds. The rows two calls on are fetched meanwhile.
+template <class Tr, class Source, int M>
+void tile_sums_of(const typename Tr::Unit* a, const typename Source::Element* b, int64_t b_row, int64_t k,
+                  int64_t n, typename Tr::Acc* t) {
+  constexpr int L = Tr::kLanes;
+  constexpr int64_t kAhead = 2 * kGemmSumsDepth;
+  for (int64_t j = 0; j < n; j += L, t += kPitch<Tr> * L) {
+    typename Tr::A sum[M];
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) sum[i] = Tr::load_acc(t + i * L);
+    const auto* y = b + j;
+    const typename Tr::Unit* x = a;
+    const bool whole = n - j >= L;
+    for (int64_t p = 0; p < k; ++p, y += b_row, x += kPitch<Tr>) {
+      const typename Tr::V v = whole ? Source::load(y) : Source::load_part(y, n - j);
+      __builtin_prefetch(y + kAhead * b_row, 0, 2);
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) sum[i] = Tr::multiply_add(Tr::broadcast(x + i), v, sum[i]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) Tr::store(t + i * L, sum[i]);
+  }
+}
+
+template <class Tr, class Source, int... M>
+void tile_sums_table(const void* a, int64_t m, const void* b, int64_t b_row, int64_t k, int64_t n, void* t,
+                     std::integer_sequence<int, M...>) {
+  using Element = typename Source::Element;
+  static constexpr void (*kTable[])(const typename Tr::Unit*, const Element*, int64_t, int64_t, int64_t,
+                                    typename Tr::Acc*) = {tile_sums_of<Tr, Source, M + 1>...};
+  kTable[m - 1](static_cast<const typename Tr::Unit*>(a), static_cast<const Element*>(b), b_row, k, n,
+                static_cast<typename Tr::Acc*>(t));
+}
+template <class Tr, class Source>
+void tile_sums(const void* a, int64_t m, const void* b, int64_t b_row, int64_t k, int64_t n, void* t) {
+  tile_sums_table<Tr, Source>(a, m, b, b_row, k, n, t, std::make_integer_sequence<int, kPitch<Tr>>());
+}
+
 // In-register transpose of L vectors of L lanes: log2(L) perfect shuffles.
 template <class V, int... I>
 VESTA_GEMM_INLINE void interleave(V a, V b, V* low, V* high, std::integer_sequence<int, I...>) {
