@@ -59,11 +59,15 @@ void k_cosine_similarity(const KernelCtx& k) {
 // As upstream, the limit eps on the lengths has no gradient of its own: that of a length is x / |x|, and 0 for x = 0.
 int vjp_cosine_similarity(const Grad& g) {
   DType t = g.out().dtype();
+  bool half = t == kHalf || t == kBFloat16;  // their difference of two terms needs float32, also of the cosine
+  if (half) t = kFloat;
   auto [x, y] = cosine_operands(g, g.in(0).to(t), g.in(1).to(t));
   int64_t d = wrap_dim(g, g.integer(2), x.dim());
-  Tensor dy = g.dy().dim() == x.dim() ? g.dy() : g.dy().unsqueeze(d), cosine = g.out().dim() == x.dim() ? g.out() : g.out().unsqueeze(d);
+  auto keep = [&](const Tensor& r) { return r.dim() == x.dim() ? r : r.unsqueeze(d); };
+  Tensor dy = keep(g.dy()).to(t);
   Tensor nx = linalg_vector_norm(x, 2, IntArrayRef(d), true), ny = linalg_vector_norm(y, 2, IntArrayRef(d), true);
   Tensor lx = nx.clamp_min(g.number(3)), ly = ny.clamp_min(g.number(3)), both = dy / (lx * ly);
+  Tensor cosine = half ? (x * y).sum({d}, true) / (lx * ly) : keep(g.out());
   auto gradient = [&](const Tensor& of, const Tensor& other, const Tensor& norm, const Tensor& limited) {
     return (other * both).addcmul(of, (dy * cosine / (limited * norm)).masked_fill(norm == 0, 0), -1);
   };

@@ -117,6 +117,8 @@ void k_scatter_value(const KernelCtx& k) {
   write_value(k, w, k.scalar(3));
 }
 
+constexpr int64_t kTogether = 16;  // elements: two cache lines of indices, one of float32
+constexpr int64_t kAhead = 384;    // elements whose indices are fetched before their turn
 void accumulate(const KernelCtx& k, ScatterWrite& w, Combine op) {
   if (!w.any) return;
   DType t = sum_dtype(w.out.dtype());
@@ -133,7 +135,16 @@ void accumulate(const KernelCtx& k, ScatterWrite& w, Combine op) {
         if (op == Combine::Sum && ds == 1 && cs == 0) {
           T* row = to + base;
           const T* add = from + at;
-          for (int64_t i = 0; i < n; ++i) combine_into(Combine::Sum, row[idx[i]], add[i]);
+          int64_t i = 0;
+          for (; i + kTogether <= n; i += kTogether) {
+            // Rows are short, and the checks before each one wait for its indices: they are asked for ahead.
+            __builtin_prefetch(idx + i + kAhead);
+            __builtin_prefetch(idx + i + kAhead + kTogether / 2);
+            __builtin_prefetch(add + i + kAhead);
+            if (self) __builtin_prefetch(self + base + i + kAhead);
+            for (int64_t j = i; j < i + kTogether; ++j) combine_into(Combine::Sum, row[idx[j]], add[j]);
+          }
+          for (; i < n; ++i) combine_into(Combine::Sum, row[idx[i]], add[i]);
         } else if (op == Combine::Sum) for (int64_t i = 0; i < n; ++i) combine_into(Combine::Sum, to[base + idx[i] * ds + i * cs], from[at + i]);
         else for (int64_t i = 0; i < n; ++i) combine_into(op, to[base + idx[i] * ds + i * cs], from[at + i]);
       });
