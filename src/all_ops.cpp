@@ -15,8 +15,10 @@ namespace vesta {
 
 namespace families {
 #define VESTA_FAMILY_ENTRY(name) OpFamily name();
+#define VESTA_FAMILY_LEFT_OUT(name, count)
 #include "gen/families.inc"
 #undef VESTA_FAMILY_ENTRY
+#undef VESTA_FAMILY_LEFT_OUT
 }  // namespace families
 
 void init() {
@@ -32,8 +34,10 @@ void init() {
     set_interpreter(TensorImpl::kAutograd, autograd::interpret);
     set_interpreter(TensorImpl::kTrace, graph::interpret);
 #define VESTA_FAMILY_ENTRY(name) register_ops(families::name());
+#define VESTA_FAMILY_LEFT_OUT(name, count) leave_out_ops(#name, count);
 #include "gen/families.inc"
 #undef VESTA_FAMILY_ENTRY
+#undef VESTA_FAMILY_LEFT_OUT
     publish_ops();
   });
 }

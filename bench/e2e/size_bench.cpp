@@ -52,22 +52,30 @@ void report(const cli::BenchOptions& o, const char* name, const char* unit, doub
   cli::print_result(o, r);
 }
 
-// Builds the program without the embedded library's build being part of any figure.
-void static_program(const cli::BenchOptions& o, const cli::TemporaryFolder& folder) {
-  bool bytes = o.wanted("static_mlp_bytes"), start = o.wanted("start_ms");
-  if (!bytes && !start) return;
-  std::string build = kSource + "/build/embedded", program = folder.name + "/mlp";
-  run({"cmake", "-S", kSource, "--preset", "embedded", "-DVESTA_BUILD_TESTS=OFF"});
+// Builds and runs the program with the library of the preset `embedded` and the given operator families, without the
+// library's build being part of any figure. The size of the program in bytes.
+double build_static_program(const std::string& program, const std::string& families) {
+  const std::string build = kSource + "/build/embedded";
+  run({"cmake", "-S", kSource, "--preset", "embedded", "-DVESTA_BUILD_TESTS=OFF", "-DVESTA_BUILD_CLI=OFF",
+       "-DVESTA_FAMILIES=" + families});
   run({"cmake", "--build", build, "--target", "vesta"});
   run({VESTA_BENCH_CXX, "-std=c++20", "-Os", "-ffunction-sections", "-fdata-sections", "-static", "-s",
        "-Wl,--gc-sections", "-I", kSource + "/include", "-I", build + "/gen/include",
        kSource + "/bench/size/mlp.cpp", build + "/lib/libvesta.a", "-pthread", "-o", program});
   run({program});  // trains; fails where it does not learn
-  if (bytes) {
-    struct stat info {};
-    VESTA_CHECK_AS(IoError, stat(program.c_str(), &info) == 0, "bench size: cannot read ", program);
-    report(o, "static_mlp_bytes", "bytes", kMaxBytes, {double(info.st_size)});
-  }
+  struct stat info {};
+  VESTA_CHECK_AS(IoError, stat(program.c_str(), &info) == 0, "bench size: cannot read ", program);
+  return double(info.st_size);
+}
+
+void static_program(const cli::BenchOptions& o, const cli::TemporaryFolder& folder) {
+  const bool bytes = o.wanted("static_mlp_bytes"), start = o.wanted("start_ms");
+  const std::string program = folder.name + "/mlp";
+  if (o.wanted("static_mlp_training_bytes"))
+    report(o, "static_mlp_training_bytes", "bytes", kMaxBytes, {build_static_program(program, "training")});
+  if (!bytes && !start) return;
+  const double size = build_static_program(program, "all");
+  if (bytes) report(o, "static_mlp_bytes", "bytes", kMaxBytes, {size});
   if (start) {
     std::vector<double> ms;
     for (int i = 0; i < 25; ++i) ms.push_back(1e3 * run({program, "first"}));

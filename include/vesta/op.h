@@ -332,9 +332,12 @@ struct OpDef {
 // The gradient's view of a recorded call. Reading a tensor that `.save` does not name throws InternalError.
 class Grad : public Args {
  public:
-  Grad(const Op& op, const Value* values, GradNode& node) : Args(op, values), node_(node) {}
+  // dys: by output; needed: a mask of argument positions.
+  Grad(const Op& op, const Value* values, GradNode& node, const Tensor* dys, uint32_t needed)
+      : Args(op, values), node_(node), dys_(dys), needed_(needed) {}
+  // Cotangent of output j; undefined means zero.
+  const Tensor& dy(int j = 0) const { return dys_[j]; }
   // These three stay valid until the vjp returns.
-  const Tensor& dy(int j = 0) const;         // cotangent of output j; undefined means zero
   const Tensor& in(int i) const;             // a saved argument
   const Tensor& in_conj(int i) const;        // its conjugate; itself, without a call, where it is real
   std::vector<Tensor> in_list(int i) const;  // a saved Tensor[] argument
@@ -342,7 +345,8 @@ class Grad : public Args {
   IntArrayRef sizes(int i) const;            // of tensor argument i, saved or not
   DType dtype_of(int i) const;
   IntArrayRef out_sizes(int j = 0) const;
-  bool needs(int i) const;  // whether argument i (for lists: any element) needs a gradient
+  // Whether a gradient of argument i (for lists: of any element) is asked for.
+  bool needs(int i) const { return needed_ >> i & 1; }
   bool needs(int i, int element) const;
   int list_size(int i) const;
   IntArrayRef list_sizes(int i, int element) const;
@@ -352,6 +356,8 @@ class Grad : public Args {
 
  private:
   GradNode& node_;
+  const Tensor* dys_;
+  uint32_t needed_;
 };
 
 // grads(G(0) { return ...; }, G(1) { ... }): each body runs only if that argument needs a gradient.

@@ -37,6 +37,7 @@ class Pass {
   ~Pass() {
     for (Node* n : visited_) {
       n->clear_cotangents();
+      n->unwanted = 0;
       n->run.store(0, std::memory_order_release);
     }
     for (auto& e : starts_) release_edge(e);
@@ -74,6 +75,7 @@ class Pass {
     TensorImpl* impl;
     Tensor sum;
     int expected = 0;
+    bool captured = false;  // one of the inputs
   };
   struct Capture {
     Edge edge;  // borrowed from the input tensor
@@ -87,6 +89,7 @@ class Pass {
       VESTA_CHECK(e.valid(), "autograd::grad: one of the inputs does not require grad");
       release_edge(e);
       captures_.push_back({e, Tensor()});
+      if (e.leaf) leaf_of(e.leaf).captured = true;
     }
   }
 
@@ -132,22 +135,24 @@ class Pass {
         for (auto& c : captures_) n->needed |= c.edge.node == n;
         for (auto& e : n->edges()) {
           if (e.node) n->needed |= e.node->needed;
-          if (e.leaf)
-            for (auto& c : captures_) n->needed |= c.edge.leaf == e.leaf;
+          if (e.leaf) n->needed |= captured(e.leaf);
         }
         changed |= n->needed;
       }
     }
-    for (Node* n : visited_)
-      if (n->needed)
-        for (auto& e : n->edges())
-          if (e.leaf && captured(e.leaf)) expect_leaf(e.leaf);
+    for (Node* n : visited_) {
+      if (!n->needed) continue;
+      const std::span<Edge> edges = n->edges();
+      for (size_t k = 0; k < edges.size(); ++k) {
+        const Edge& e = edges[k];
+        if (e.leaf && captured(e.leaf))
+          expect_leaf(e.leaf);
+        else if (k < 64 && !(e.node && e.node->needed))
+          n->unwanted |= uint64_t(1) << k;
+      }
+    }
   }
-  bool captured(TensorImpl* leaf) const {
-    for (auto& c : captures_)
-      if (c.edge.leaf == leaf) return true;
-    return false;
-  }
+  bool captured(TensorImpl* leaf) { return leaf_of(leaf).captured; }
 
   Leaf& leaf_of(TensorImpl* impl) {
     // Open addressing over a power of two, keyed by address.
@@ -156,7 +161,7 @@ class Pass {
     while (slots_[at] >= 0 && leaves_[size_t(slots_[at])].impl != impl) at = (at + 1) & mask;
     if (slots_[at] < 0) {
       slots_[at] = int(leaves_.size());
-      leaves_.push_back({impl, Tensor(), 0});
+      leaves_.push_back({impl, Tensor(), 0, false});
     }
     return leaves_[size_t(slots_[at])];
   }
@@ -249,14 +254,13 @@ class Pass {
 
   void execute(Node* n) {
     Tensor* dy = n->cotangents();
-    if (n->output_exts)
-      for (auto& o : *n->output_exts) {
-        run_hooks(o.ext, dy[o.output_nr]);
-        if (o.ext->retains_grad && options_.accumulate && dy[o.output_nr].defined()) {
-          Tensor& g = o.ext->grad;
-          g = g.defined() ? g + dy[o.output_nr] : dy[o.output_nr];
-        }
+    for (auto& o : n->output_exts()) {
+      run_hooks(o.ext, dy[o.output_nr]);
+      if (o.ext->retains_grad && options_.accumulate && dy[o.output_nr].defined()) {
+        Tensor& g = o.ext->grad;
+        g = g.defined() ? g + dy[o.output_nr] : dy[o.output_nr];
       }
+    }
     for (auto& c : captures_)
       if (c.edge.node == n) c.gradient = dy[c.edge.output_nr];
     size_t count = n->edges().size();

@@ -68,16 +68,20 @@ void attach_outputs(const Op& op, Node* node, Value* outs) {
 // The common case of interpret().
 [[gnu::always_inline]] inline void record_simply(const Op& op, const Value* args, Value* outs,
                                                  uint32_t bits) {
-  OpNode* node = OpNode::record(op, args);
+  OpNode* node = OpNode::record_simple(op, args);
   if (!node) return below(op, args, outs, bits);
+  TensorImpl* t;
   try {
     below(op, args, outs, bits);
-    node->save_outputs(outs);
+    t = outs[0].tensor;
+    if (!op.saves_outputs && outs[0].kind == ValueKind::Tensor) [[likely]]
+      node->remember_output(t);
+    else
+      node->save_outputs(outs);
   } catch (...) {
     release_grad_node(node);
     throw;
   }
-  TensorImpl* t = outs[0].tensor;
   if (outs[0].kind != ValueKind::Tensor || t->grad_fn || !differentiable(t->dtype) ||
       op.def->non_diff_outputs) [[unlikely]]
     return attach_outputs(op, node, outs);

@@ -17,56 +17,58 @@ namespace vesta {
 
 namespace {
 // Nodes whose count fell to zero, released by the outermost call: a chain of a million nodes needs no stack.
-constinit thread_local std::vector<GradNode*>* pending_release __attribute__((tls_model("initial-exec"))) =
-    nullptr;
+struct Dead {
+  autograd::Node* first = nullptr;
+  bool releasing = false;
+};
+constinit thread_local Dead dead __attribute__((tls_model("initial-exec")));
 }  // namespace
 
-void release_grad_node(GradNode* node) {
-  if (node->refs.load(std::memory_order_acquire) != 1 &&
-      node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+void release_grad_node(GradNode* released) {
+  if (released->refs.load(std::memory_order_acquire) != 1 &&
+      released->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
     return;
-  if (pending_release) {
-    pending_release->push_back(node);
+  auto* node = static_cast<autograd::Node*>(released);
+  if (dead.releasing) {
+    node->next_dead_ = dead.first;
+    dead.first = node;
     return;
   }
-  std::vector<GradNode*> pending;
-  pending_release = &pending;
-  static_cast<autograd::Node*>(node)->destroy();
-  while (!pending.empty()) {
-    auto* next = static_cast<autograd::Node*>(pending.back());
-    pending.pop_back();
+  dead.releasing = true;
+  node->destroy();
+  while (autograd::Node* next = dead.first) {
+    dead.first = next->next_dead_;
     next->destroy();
   }
-  pending_release = nullptr;
+  dead.releasing = false;
 }
 
 namespace autograd {
 
-void Node::delete_rare_parts() {
-  if (output_exts) {
-    for (auto& o : *output_exts) release_ext(o.ext);
-    delete output_exts;
-  }
-  delete many_;
-  delete recorded_at;
+void Node::delete_rare() {
+  for (auto& o : rare_->output_exts) release_ext(o.ext);
+  delete rare_;
 }
 
-void Node::remember_place() { recorded_at = new std::vector<uintptr_t>(capture_stack(1)); }
+void Node::remember_place() { rare().recorded_at = capture_stack(1); }
 std::string Node::place() const {
-  return recorded_at ? first_user_frame(describe_stack(*recorded_at)) : std::string();
+  return rare_ && !rare_->recorded_at.empty() ? first_user_frame(describe_stack(rare_->recorded_at))
+                                              : std::string();
 }
 
 Tensor* Node::many_cotangents() {
-  if (!many_) many_ = new std::vector<Tensor>(num_outputs);
-  return many_->data();
+  Rare& r = rare();
+  if (r.cotangents.size() != num_outputs) r.cotangents.resize(num_outputs);
+  return r.cotangents.data();
 }
 void VectorNode::set_edges(std::vector<Edge> e) {
   storage_ = std::move(e);
   edges_ = storage_.data();
-  num_edges_ = storage_.size();
+  num_edges_ = uint32_t(storage_.size());
 }
 
 void attach_output(TensorImpl* impl, Node* node, uint32_t output_nr) {
+  if (!differentiable(impl->dtype)) return;
   if (impl->grad_fn) release_grad_node(impl->grad_fn);
   impl->grad_fn = retain(node);
   impl->output_nr = output_nr;
@@ -94,102 +96,136 @@ size_t attr_bytes(const Value& v) {
 
 }  // namespace
 
-// The edge, type and sizes of the next flattened tensor argument.
-[[gnu::always_inline]] inline void OpNode::describe(TensorImpl* t, int64_t*& size_words) {
-  Edge& edge = edges_[num_edges_];
-  InputMeta& meta = metas_[num_edges_];
-  if (!t) [[unlikely]] {
-    edge = Edge();
-    meta = {DType::Undefined, 0, size_words};
-  } else {
-    edge = requires_grad(t) && differentiable(t->dtype) ? gradient_edge(t) : Edge();
-    meta = {t->dtype, t->ndim, size_words};
-    const int64_t* sizes = t->sizes_data();
-    for (int d = 0; d < t->ndim; ++d) *size_words++ = sizes[d];
-  }
-  ++num_edges_;
+// What few nodes have.
+struct OpNode::Extra {
+  std::vector<std::vector<int64_t>> out_sizes;          // of outputs 1, 2, ... and of long shapes
+  std::forward_list<std::vector<int64_t>> input_sizes;  // of inputs with many dims
+  // With SavedTensorHooks: what they returned; Saved::impl is null and Saved::version is the index.
+  std::vector<Packed> packed;
+};
+OpNode::Extra& OpNode::extra() {
+  if (!extra_) extra_ = new Extra;
+  return *extra_;
 }
 
-OpNode* OpNode::record(const Op& op, const Value* args) {
-  // How much follows the object: edges, attributes, saved tensors, metas, sizes, the contents of lists and strings.
-  size_t attr_tail = 0, size_words = 0, list_slots = 0, num_edges = op.num_tensor_args;
-  for (uint32_t left = op.pointer_args; left; left &= left - 1)
-    attr_tail += attr_bytes(args[std::countr_zero(left)]);
-  for (int k = 0; k < op.num_tensor_args; ++k) {
-    const Value& v = args[op.tensor_args[k]];
-    if (v.kind == ValueKind::Tensor) [[likely]] {
-      size_words += v.tensor->ndim;
-    } else if (v.kind == ValueKind::TensorList) {
-      list_slots += v.length;
-      num_edges = num_edges + v.length - 1;
-      for (auto& t : v.tensors()) size_words += t.defined() ? size_t(t.impl()->ndim) : 0;
-    }
+void OpNode::describe_many_dims(const TensorImpl* t, InputMeta& meta) {
+  const int64_t* sizes = const_cast<TensorImpl*>(t)->sizes_data();
+  meta.inline_sizes[0] =
+      reinterpret_cast<int64_t>(extra().input_sizes.emplace_front(sizes, sizes + t->ndim).data());
+}
+
+// The type and sizes of a tensor argument, and where its gradient goes. Whether it leads somewhere.
+[[gnu::always_inline]] inline bool OpNode::describe(TensorImpl* t, Edge& edge, InputMeta& meta) {
+  meta.dtype = t->dtype;
+  meta.ndim = t->ndim;
+  if (t->ndim <= TensorImpl::kInlineDims) [[likely]]
+    std::memcpy(meta.inline_sizes, t->inline_sizes, sizeof(meta.inline_sizes));  // a few vector moves
+  else
+    describe_many_dims(t, meta);
+  if (t->bits & TensorImpl::kView) [[unlikely]] {
+    if (differentiable(t->dtype) && requires_grad(t)) edge = view_gradient_edge(t);
+  } else {
+    edge = edge_of(t);
   }
-  const SaveList& list = op.def->save;
-  size_t capacity = size_t(list.count) + list_slots + (op.list_result >= 0 ? 8 : 0);
-  size_t bytes = sizeof(OpNode) + num_edges * (sizeof(Edge) + sizeof(InputMeta)) +
-                 op.num_args * sizeof(Value) + capacity * sizeof(Saved) + size_words * 8 + attr_tail;
+  return edge.valid();
+}
+
+[[gnu::always_inline]] inline void OpNode::save_input(Saved& s, TensorImpl* t, int arg, int edge) {
+  s.edge = edge;
+  s.version = t->storage ? t->storage->version : 0;
+  if (thread_state.saved_hooks || op_->mutates || (t->bits & TensorImpl::kInference)) [[unlikely]]
+    save_input_specially(s, t, arg);
+  else if (TensorImpl* leaf = edges_[edge].leaf)  // the edge keeps it
+    s.impl = leaf;
+  else
+    keep_input(s, t);
+}
+
+void OpNode::keep_input(Saved& s, TensorImpl* t) {
+  if (t->grad_fn || !(t->bits & TensorImpl::kAutograd)) {
+    // An alias: saving the tensor itself would make a cycle once it is written in place (its grad_fn would reach us).
+    // Only a leaf that requires grad can never come to have a grad_fn.
+    s.impl = shallow_alias(t).release_impl();
+  } else {
+    s.impl = t;
+    if (edges_[s.edge].leaf != t) t->refs.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+// The block of a node whose arrays have these lengths; its edges and saved tensors are empty.
+[[gnu::always_inline]] inline OpNode* OpNode::make(const Op& op, bool lists, size_t num_edges,
+                                                   size_t num_saved, size_t tail_bytes) {
+  const size_t bytes = sizeof(OpNode) + num_edges * (sizeof(Edge) + sizeof(InputMeta)) +
+                       num_saved * sizeof(Saved) + op.num_args * sizeof(Value) + tail_bytes;
   char* at = static_cast<char*>(cpu::allocate(bytes));
-  auto* node = new (at) OpNode();
-  node->block_bytes_ = uint32_t(bytes);
-  node->op_ = &op;
+  auto* node = new (at) OpNode(op, uint32_t(bytes), lists);
   at += sizeof(OpNode);
   auto take = [&]<class T>(T*& field, size_t count) {
     field = reinterpret_cast<T*>(at);
     at += count * sizeof(T);
   };
-  int64_t* words;
   take(node->edges_, num_edges);
-  take(node->metas_, num_edges);
+  take(node->saved_, num_saved);
   take(node->attrs_, op.num_args);
-  take(node->saved_, capacity);
-  take(words, size_words);
-  node->saved_capacity_ = uint16_t(capacity);
+  take(node->metas_, num_edges);
+  for (size_t k = 0; k < num_edges; ++k) node->edges_[k] = Edge();
+  for (size_t k = 0; k < num_saved; ++k) node->saved_[k] = Saved();
+  node->num_edges_ = uint32_t(num_edges);
+  node->num_saved_ = uint32_t(num_saved);
   if (thread_state.anomaly) [[unlikely]]
     node->remember_place();
+  return node;
+}
+
+size_t OpNode::tail_bytes(const Op& op, const Value* args) {
+  size_t bytes = 0;
+  for (uint32_t left = op.pointer_args; left; left &= left - 1)
+    bytes += attr_bytes(args[std::countr_zero(left)]);
+  return bytes;
+}
+
+void OpNode::copy_pointed() {
+  char* at = reinterpret_cast<char*>(metas_ + num_edges_);  // the end of the block
+  for (uint32_t left = op_->pointer_args; left; left &= left - 1) {
+    Value& v = attrs_[std::countr_zero(left)];
+    const size_t bytes = attr_bytes(v);
+    if (!bytes) continue;
+    const bool bytes_only = v.kind == ValueKind::BoolList || v.kind == ValueKind::String;
+    std::memcpy(at, v.ptr, bytes_only ? v.length : bytes);
+    v.ptr = at;
+    at += bytes;
+  }
+}
+
+OpNode* OpNode::record_simple(const Op& op, const Value* args) {
+  const SaveList& list = op.def->save;
+  const size_t count = op.leading_tensors, tail = op.pointer_args ? tail_bytes(op, args) : 0;
+  OpNode* node = make(op, false, count, size_t(list.count), tail);
+  Value* attrs = node->attrs_;
+  Edge* edges = node->edges_;
   try {
-    // Attributes: lists and strings are copied behind the node; tensors are blanked (a list keeps its length).
-    Value* attrs = node->attrs_;
-    for (uint32_t left = op.attr_mask; left; left &= left - 1) {
-      int i = std::countr_zero(left);
-      attrs[i] = args[i];
-    }
-    for (int k = 0; k < op.num_tensor_args; ++k) {
-      int i = op.tensor_args[k];
-      const Value& v = args[i];
-      attrs[i] = v;
-      attrs[i].tensor = nullptr;
-      if (v.kind != ValueKind::TensorList) [[likely]]
-        node->describe(v.kind == ValueKind::Tensor ? v.tensor : nullptr, words);
+    bool leads_somewhere = false;
+    for (size_t k = 0; k < count; ++k) {
+      attrs[k].kind = args[k].kind;
+      attrs[k].tensor = nullptr;
+      if (args[k].kind == ValueKind::Tensor) [[likely]]
+        leads_somewhere |= node->describe(args[k].tensor, edges[k], node->metas_[k]);
       else
-        for (auto& t : v.tensors()) node->describe(t.impl(), words);
+        node->metas_[k] = InputMeta();
     }
-    for (uint32_t left = op.pointer_args; left; left &= left - 1) {
-      Value& v = attrs[std::countr_zero(left)];
-      if (size_t n = attr_bytes(v)) {
-        bool bytes_only = v.kind == ValueKind::BoolList || v.kind == ValueKind::String;
-        std::memcpy(at, v.ptr, bytes_only ? v.length : n);
-        v.ptr = at;
-        at += n;
-      }
-    }
-    if (!node->leads_somewhere()) {
+    if (!leads_somewhere) [[unlikely]] {
       release_grad_node(node);
       return nullptr;
     }
+    for (size_t k = count; k < op.num_args; ++k) attrs[k] = args[k];
+    if (tail) [[unlikely]]
+      node->copy_pointed();
     for (int i = 0; i < list.count; ++i) {
       const SaveItem& item = list.items[i];
-      if (item.output || !node->needs_save(item)) continue;
+      if (item.output || (item.needs >= 0 && !edges[item.needs].valid())) continue;
       const Value& v = args[item.index];
-      int edge = node->first_edge(item.index);
-      if (v.kind == ValueKind::Tensor) [[likely]] {
-        node->save_input(v.tensor, item.index, edge);
-      } else if (v.kind == ValueKind::TensorList) {
-        for (auto& t : v.tensors()) {
-          if (t.defined()) node->save_input(t.impl(), item.index, edge);
-          ++edge;
-        }
-      }
+      if (v.kind == ValueKind::Tensor) [[likely]]
+        node->save_input(node->saved_[i], v.tensor, item.index, item.index);
     }
   } catch (...) {
     release_grad_node(node);
@@ -198,47 +234,94 @@ OpNode* OpNode::record(const Op& op, const Value* args) {
   return node;
 }
 
-[[gnu::always_inline]] inline bool OpNode::needs_save(const SaveItem& item) const {
+OpNode* OpNode::record(const Op& op, const Value* args) {
+  const SaveList& list = op.def->save;
+  size_t num_edges = op.num_tensor_args, capacity = size_t(list.count);
+  for (int k = 0; k < op.num_tensor_args; ++k)
+    if (const Value& v = args[op.tensor_args[k]]; v.kind == ValueKind::TensorList) {
+      capacity += v.length;
+      num_edges = num_edges + v.length - 1;
+    }
+  const bool lists = op.has_tensor_lists || op.list_result >= 0;
+  if (op.list_result >= 0) capacity += kListedOutputs;
+  OpNode* node = make(op, lists, num_edges, capacity, tail_bytes(op, args));
+  Value* attrs = node->attrs_;
+  try {
+    // Tensors are blanked; a list keeps its length.
+    for (int i = 0; i < op.num_args; ++i) attrs[i] = args[i];
+    bool leads_somewhere = false;
+    Edge* edge = node->edges_;
+    InputMeta* meta = node->metas_;
+    auto describe = [&](TensorImpl* t) {
+      *meta = InputMeta();
+      if (t) leads_somewhere |= node->describe(t, *edge, *meta);
+      ++edge;
+      ++meta;
+    };
+    for (int k = 0; k < op.num_tensor_args; ++k) {
+      const Value& v = args[op.tensor_args[k]];
+      attrs[op.tensor_args[k]].tensor = nullptr;
+      if (v.kind != ValueKind::TensorList)
+        describe(v.kind == ValueKind::Tensor ? v.tensor : nullptr);
+      else
+        for (auto& t : v.tensors()) describe(t.impl());
+    }
+    if (!leads_somewhere) {
+      release_grad_node(node);
+      return nullptr;
+    }
+    node->copy_pointed();
+    Saved* next = node->saved_;
+    for (int i = 0; i < list.count; ++i) {
+      const SaveItem& item = list.items[i];
+      if (item.output || !node->needs_save(item)) continue;
+      const Value& v = args[item.index];
+      int at = node->first_edge(item.index);
+      if (v.kind == ValueKind::Tensor)
+        node->save_input(lists ? *next++ : node->saved_[i], v.tensor, item.index, at);
+      if (v.kind != ValueKind::TensorList) continue;
+      for (auto& t : v.tensors()) {
+        if (t.defined()) node->save_input(*next++, t.impl(), item.index, at);
+        ++at;
+      }
+    }
+    node->num_listed_ = uint32_t(next - node->saved_);
+  } catch (...) {
+    release_grad_node(node);
+    throw;
+  }
+  return node;
+}
+
+bool OpNode::needs_save(const SaveItem& item) const {
   if (item.needs < 0) return true;
-  if (!op_->has_tensor_lists) [[likely]]
-    return edges_[first_edge(item.needs)].valid();
   int first = first_edge(item.needs), count = edge_count(item.needs);
   for (int k = 0; k < count; ++k)
     if (edges_[first + k].valid()) return true;
   return false;
 }
 
-[[gnu::always_inline]] inline void OpNode::save_input(TensorImpl* t, int arg, int edge) {
-  Saved& s = saved_[num_saved_];
-  s.version = t->storage ? t->storage->version : 0;
-  s.edge = int16_t(edge);
-  s.output = -1;
-  if (t->bits & TensorImpl::kInference) [[unlikely]]
-    refuse_inference(arg);
-  if (op_->mutates && op_->schema.args[size_t(arg)].mutated) [[unlikely]] {
-    // The call overwrites it: keep what it was.
+void OpNode::save_input_specially(Saved& s, TensorImpl* t, int arg) {
+  VESTA_CHECK(!(t->bits & TensorImpl::kInference), op_->name,
+              ": inference tensors cannot be saved for backward; clone ", op_->schema.args[size_t(arg)].name,
+              " outside of InferenceMode first");
+  if (op_->schema.args[size_t(arg)].mutated) {  // the call overwrites it: keep what it was
     NoGradGuard no_grad;
     Tensor before = Tensor::borrow(t).clone();
-    if (thread_state.saved_hooks) return pack(before.impl(), edge, -1);
+    if (thread_state.saved_hooks) return pack(s, before.impl());
     s.impl = before.release_impl();
     s.version = 0;
-  } else if (thread_state.saved_hooks) [[unlikely]] {
-    return pack(t, edge, -1);
-  } else if (t->grad_fn || !(t->bits & TensorImpl::kAutograd)) {
-    // An alias: saving the tensor itself would make a cycle once it is written in place (its grad_fn would reach us).
-    // Only a leaf that requires grad can never come to have a grad_fn.
-    s.impl = shallow_alias(t).release_impl();
+  } else if (thread_state.saved_hooks) {
+    pack(s, t);
   } else {
-    s.impl = t;
-    if (edges_[edge].leaf != t) t->refs.fetch_add(1, std::memory_order_relaxed);
+    keep_input(s, t);
   }
-  ++num_saved_;
 }
 
-void OpNode::pack(TensorImpl* t, int edge, int output) {
-  if (!packed_) packed_ = new std::vector<Packed>;
-  packed_->push_back(static_cast<SavedTensorHooks*>(thread_state.saved_hooks)->pack(shallow_alias(t)));
-  saved_[num_saved_++] = {nullptr, uint32_t(packed_->size() - 1), int16_t(edge), int16_t(output)};
+void OpNode::pack(Saved& s, TensorImpl* t) {
+  auto& packed = extra().packed;
+  packed.push_back(static_cast<SavedTensorHooks*>(thread_state.saved_hooks)->pack(shallow_alias(t)));
+  s.version = uint32_t(packed.size() - 1);
 }
 
 // The edge of a packed leaf leads to the leaf itself, so that second derivatives reach it.
@@ -246,7 +329,7 @@ const Tensor& OpNode::unpack_hooked(const Saved& s) {
   VESTA_CHECK(!released_, name(),
               ": trying to backward through the graph a second time, but its saved tensors were freed; "
               "pass retain_graph=true to the first backward");
-  Tensor t = (*packed_)[s.version].unpack();
+  Tensor t = extra_->packed[s.version].unpack();
   if (!running->create_graph) return keep(std::move(t));
   Edge e = s.output >= 0 ? Edge{this, nullptr, uint32_t(s.output)} : edges()[size_t(s.edge)];
   if (e.leaf) return Tensor::in_slot(edges()[size_t(s.edge)].leaf);
@@ -255,61 +338,52 @@ const Tensor& OpNode::unpack_hooked(const Saved& s) {
   return keep(std::move(alias));
 }
 
-void OpNode::refuse_inference(int arg) const {
-  throw ValueError(op_->name + ": inference tensors cannot be saved for backward; clone " +
-                   op_->schema.args[size_t(arg)].name + " outside of InferenceMode first");
-}
-
-[[gnu::always_inline]] inline void OpNode::remember_sizes(TensorImpl* t, size_t j) {
-  if (j == 0) out_dtype_ = t->dtype;
-  if (j == 0 && t->ndim <= kOutDims) [[likely]] {
-    static_assert(kOutDims == TensorImpl::kInlineDims);
-    out_ndim_ = t->ndim;
-    std::memcpy(out_sizes_, t->inline_sizes, sizeof(out_sizes_));
-    return;
+void OpNode::remember_sizes(const TensorImpl* t, size_t j) {
+  if (j == 0) {
+    out_.dtype = t->dtype;
+    out_.ndim = t->ndim;
   }
-  remember_more_sizes(t, j);
+  auto& sizes = extra().out_sizes;
+  if (sizes.size() <= j) sizes.resize(j + 1);
+  const int64_t* from = const_cast<TensorImpl*>(t)->sizes_data();
+  sizes[j].assign(from, from + t->ndim);
 }
 
-void OpNode::remember_more_sizes(TensorImpl* t, size_t j) {
-  if (j == 0) out_ndim_ = kElsewhere;
-  if (!more_out_sizes_) more_out_sizes_ = new std::vector<std::vector<int64_t>>;
-  if (more_out_sizes_->size() <= j) more_out_sizes_->resize(j + 1);
-  (*more_out_sizes_)[j].assign(t->sizes_data(), t->sizes_data() + t->ndim);
+void OpNode::save_output(Saved& s, TensorImpl* t, size_t j) {
+  s.output = int32_t(j);
+  if (thread_state.saved_hooks) [[unlikely]]
+    return pack(s, t);
+  s.version = t->storage ? t->storage->version : 0;
+  s.impl = shallow_alias(t).release_impl();  // without its grad_fn, which is this node: no cycle
 }
 
 void OpNode::save_outputs(const Value* outs) {
-  if (op_->num_outs == 1 && !op_->saves_outputs && outs[0].kind == ValueKind::Tensor) [[likely]]
-    return remember_sizes(outs[0].tensor, 0);  // num_outputs is 1 from the start
-  bool is_list = op_->list_result >= 0;
+  const bool is_list = op_->list_result >= 0;
   num_outputs = is_list ? outs[0].length : op_->num_outs;
   auto output = [&](size_t j) {
     return is_list                             ? outs[0].tensors()[j].impl()
            : outs[j].kind == ValueKind::Tensor ? outs[j].tensor
                                                : nullptr;
   };
-  for (size_t j = 0; j < num_outputs; ++j)
+  if (num_outputs)
+    if (TensorImpl* t = output(0)) remember_output(t);
+  for (size_t j = 1; j < num_outputs; ++j)
     if (TensorImpl* t = output(j)) remember_sizes(t, j);
   if (!op_->saves_outputs) return;
   const SaveList& list = op_->def->save;
   for (int i = 0; i < list.count; ++i) {
     const SaveItem& item = list.items[i];
     if (!item.output || !needs_save(item)) continue;
+    if (!lists_) {
+      if (TensorImpl* t = output(size_t(item.index))) save_output(saved_[i], t, size_t(item.index));
+      continue;
+    }
     for (size_t j = is_list ? 0 : size_t(item.index); j < (is_list ? num_outputs : size_t(item.index) + 1);
          ++j) {
       TensorImpl* t = output(j);
       if (!t) continue;
-      VESTA_CHECK_AS(InternalError, num_saved_ < saved_capacity_, op_->name, ": too many saved outputs");
-      if (thread_state.saved_hooks) [[unlikely]] {
-        pack(t, -1, int(j));
-        continue;
-      }
-      Saved& s = saved_[num_saved_++];
-      // Without its grad_fn, which is this node: no cycle.
-      s.impl = shallow_alias(t).release_impl();
-      s.version = t->storage ? t->storage->version : 0;
-      s.edge = -1;
-      s.output = int16_t(j);
+      VESTA_CHECK_AS(InternalError, num_listed_ < num_saved_, op_->name, ": too many saved outputs");
+      save_output(saved_[num_listed_++], t, j);
     }
   }
 }
@@ -332,20 +406,21 @@ std::string OpNode::name() const {
 }
 
 void OpNode::release_saved() {
-  for (int k = 0; k < num_saved_; ++k)
-    if (saved_[k].impl) {
-      drop(saved_[k]);
-      saved_[k].impl = nullptr;
-    }
-  if (packed_) packed_->clear();
-  if (num_saved_) released_ = true;
+  for (Saved *k = saved_, *end = k + num_saved_; k != end; ++k) {
+    released_ |= k->used();
+    if (!k->impl) continue;
+    drop(*k);
+    k->impl = nullptr;
+  }
+  if (extra_) [[unlikely]]
+    extra_->packed.clear();
 }
 
 void OpNode::destroy() {
-  for (int k = 0; k < num_saved_; ++k)
-    if (saved_[k].impl) drop(saved_[k]);
-  delete more_out_sizes_;
-  delete packed_;
+  for (const Saved *k = saved_, *end = k + num_saved_; k != end; ++k)
+    if (k->impl) drop(*k);
+  if (extra_) [[unlikely]]
+    delete extra_;
   uint32_t bytes = block_bytes_;
   void* block = this;
   this->~OpNode();
@@ -362,15 +437,16 @@ int OpNode::first_edge_after_lists(int arg) const {
   throw InternalError(op_->name + ": argument " + std::to_string(arg) + " is not a tensor");
 }
 IntArrayRef OpNode::out_sizes(int j) const {
-  if (j == 0 && out_ndim_ != kElsewhere) return {out_sizes_, out_ndim_};
-  return (*more_out_sizes_)[size_t(j)];
+  if (j == 0 && out_.ndim <= TensorImpl::kInlineDims) return out_.sizes();
+  if (!extra_ || extra_->out_sizes.size() <= size_t(j)) return {};  // it was undefined
+  return extra_->out_sizes[size_t(j)];
 }
 
-int OpNode::find_saved(int index, bool output, int element) const {
+const Saved* OpNode::find_listed(int index, bool output, int element) const {
   int edge = output ? -1 : first_edge(index) + element, wanted = output ? index + element : -1;
-  for (int k = 0; k < num_saved_; ++k)
-    if (saved_[k].edge == edge && saved_[k].output == wanted) return k;
-  return -1;
+  for (uint32_t k = 0; k < num_listed_; ++k)
+    if (saved_[k].edge == edge && saved_[k].output == wanted) return &saved_[k];
+  return nullptr;
 }
 
 const Tensor& OpNode::keep(Tensor t) {
@@ -390,12 +466,11 @@ void OpNode::throw_modified(const Saved& s) const {
       s.impl->storage->version, ", expected version ", s.version));
 }
 
-const Tensor& OpNode::unpack(int slot) {
-  Saved& s = saved_[slot];
+const Tensor& OpNode::unpack(const Saved& s) {
   TensorImpl* t = s.impl;
-  if (packed_) [[unlikely]]
+  if (extra_ && !extra_->packed.empty()) [[unlikely]]
     return unpack_hooked(s);
-  if (released_ || !t || (t->storage && t->storage->version != s.version)) [[unlikely]]
+  if (!t || (t->storage && t->storage->version != s.version)) [[unlikely]]
     throw_modified(s);
   if (!running->create_graph) [[likely]]
     return Tensor::in_slot(s.impl);
@@ -415,24 +490,39 @@ const Tensor& OpNode::unpack(int slot) {
 namespace {
 // Fits a gradient to its input: sums over broadcast dims, casts, drops an imaginary part.
 void fit(Tensor& g, const InputMeta& m) {
-  IntArrayRef want(m.sizes, m.ndim);
   if (is_complex(g.dtype()) && !is_complex(m.dtype)) g = vesta::real(g);
-  if (!(g.sizes() == want)) g = sum_to_size(g, want);
+  if (!(g.sizes() == m.sizes())) g = sum_to_size(g, m.sizes());
   if (g.dtype() != m.dtype) g = g.to(m.dtype);
 }
 bool fits(const TensorImpl* g, const InputMeta& m) {
   if (g->dtype != m.dtype || g->ndim != m.ndim) return false;
   const int64_t* sizes = const_cast<TensorImpl*>(g)->sizes_data();
+  const int64_t* wanted = m.sizes().data();
   for (int d = 0; d < m.ndim; ++d)
-    if (sizes[d] != m.sizes[d]) return false;
+    if (sizes[d] != wanted[d]) return false;
   return true;
 }
 }  // namespace
 
+// The arguments (a mask of positions) that a gradient is asked of; of a list: any element.
+[[gnu::always_inline]] inline uint32_t OpNode::wanted_arguments() const {
+  uint32_t mask = 0;
+  if (!op_->has_tensor_lists) [[likely]] {
+    for (int k = 0; k < op_->num_tensor_args; ++k) mask |= uint32_t(wants(k)) << op_->tensor_args[k];
+    return mask;
+  }
+  int edge = 0;
+  for (int k = 0; k < op_->num_tensor_args; ++k) {
+    const int arg = op_->tensor_args[k];
+    for (int end = edge + edge_count(arg); edge < end; ++edge) mask |= uint32_t(wants(edge)) << arg;
+  }
+  return mask;
+}
+
 void OpNode::apply(std::span<Tensor> cotangents, std::span<Tensor> out) {
   if (op_->def->materialize) [[unlikely]] {
     for (size_t j = 0; j < cotangents.size(); ++j)
-      if (!cotangents[j].defined()) cotangents[j] = zeros(out_sizes(int(j)), TensorOptions(out_dtype_));
+      if (!cotangents[j].defined()) cotangents[j] = zeros(out_sizes(int(j)), TensorOptions(out_.dtype));
   }
   Running now{cotangents, out, thread_state.grad_mode, {}};
   struct Restore {
@@ -441,7 +531,7 @@ void OpNode::apply(std::span<Tensor> cotangents, std::span<Tensor> out) {
     ~Restore() { node->running = before; }
   } restore{this, running};
   running = &now;
-  op_->def->vjp(Grad(*op_, attrs_, *this));
+  op_->def->vjp(Grad(*op_, attrs_, *this, cotangents.data(), wanted_arguments()));
   for (size_t k = 0; k < out.size(); ++k)
     if (TensorImpl* g = out[k].impl(); g && !fits(g, metas_[k])) fit(out[k], metas_[k]);
 }
@@ -453,15 +543,16 @@ namespace {
 autograd::OpNode& as_op_node(GradNode& n) { return static_cast<autograd::OpNode&>(n); }
 }  // namespace
 
-const Tensor& Grad::dy(int j) const { return as_op_node(node_).running->dys[size_t(j)]; }
 const Tensor& Grad::in(int i) const {
   static const Tensor none;
   auto& n = as_op_node(node_);
-  if (values_[i].is_none()) return none;
-  int slot = n.find_saved(i, false);
-  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads input ", i,
-                 ", which .save does not keep");
-  return n.unpack(slot);
+  const autograd::Saved* s = n.find_saved(i, false);
+  if (!s) [[unlikely]] {
+    VESTA_CHECK_AS(InternalError, values_[i].is_none(), op_.name, ": the vjp reads input ", i,
+                   ", which .save does not keep");
+    return none;
+  }
+  return n.unpack(*s);
 }
 const Tensor& Grad::in_conj(int i) const {
   const Tensor& t = in(i);
@@ -471,23 +562,21 @@ std::vector<Tensor> Grad::in_list(int i) const {
   auto& n = as_op_node(node_);
   std::vector<Tensor> list;
   for (int k = 0; k < list_size(i); ++k) {
-    int slot = n.find_saved(i, false, k);
-    list.push_back(slot < 0 ? Tensor() : n.unpack(slot));
+    const autograd::Saved* s = n.find_saved(i, false, k);
+    list.push_back(s ? n.unpack(*s) : Tensor());
   }
   return list;
 }
 const Tensor& Grad::out(int j) const {
   auto& n = as_op_node(node_);
-  int slot = n.find_saved(j, true);
-  VESTA_CHECK_AS(InternalError, slot >= 0, op_.name, ": the vjp reads output ", j,
-                 ", which .save does not keep");
-  return n.unpack(slot);
+  const autograd::Saved* s = n.find_saved(j, true);
+  VESTA_CHECK_AS(InternalError, s, op_.name, ": the vjp reads output ", j, ", which .save does not keep");
+  return n.unpack(*s);
 }
 IntArrayRef Grad::sizes(int i) const { return list_sizes(i, 0); }
 IntArrayRef Grad::list_sizes(int i, int element) const {
   auto& n = as_op_node(node_);
-  auto& m = n.input_meta(n.first_edge(i) + element);
-  return {m.sizes, m.ndim};
+  return n.input_meta(n.first_edge(i) + element).sizes();
 }
 DType Grad::dtype_of(int i) const {
   auto& n = as_op_node(node_);
@@ -495,15 +584,9 @@ DType Grad::dtype_of(int i) const {
 }
 IntArrayRef Grad::out_sizes(int j) const { return as_op_node(node_).out_sizes(j); }
 int Grad::list_size(int i) const { return as_op_node(node_).edge_count(i); }
-bool Grad::needs(int i) const {
-  if (!op_.has_tensor_lists) return needs(i, 0);
-  for (int k = 0; k < list_size(i); ++k)
-    if (needs(i, k)) return true;
-  return false;
-}
 bool Grad::needs(int i, int element) const {
   auto& n = as_op_node(node_);
-  return n.edges()[size_t(n.first_edge(i) + element)].valid();
+  return n.wants(n.first_edge(i) + element);
 }
 void Grad::set(int i, Tensor gradient) const {
   auto& n = as_op_node(node_);
@@ -513,7 +596,7 @@ void Grad::set(int i, std::vector<Tensor> list) const {
   auto& n = as_op_node(node_);
   size_t first = size_t(n.first_edge(i));
   for (size_t k = 0; k < list.size(); ++k)
-    if (n.edges()[first + k].valid()) n.running->gradients[first + k] = std::move(list[k]);
+    if (n.wants(int(first + k))) n.running->gradients[first + k] = std::move(list[k]);
 }
 bool Grad::create_graph() const { return as_op_node(node_).running->create_graph; }
 

@@ -2,6 +2,7 @@
 // The nodes of the backward graph. A node stands for one recorded call; its edges lead to what its inputs came from:
 // another node, or a leaf. Engine state (cotangents, dependency count, run) lives inside the node, so a backward pass
 // needs no hash map.
+#include <cstring>
 #include <forward_list>
 #include <span>
 
@@ -24,13 +25,12 @@ struct Edge {
 
 // A tensor kept for backward, with the version it had.
 struct Saved {
-  TensorImpl* impl;  // owned, unless it is the leaf of its edge, which the node holds anyway
-  uint32_t version;
-  int16_t edge;    // input: the edge that reconnects it to the graph; -1 for outputs
-  int16_t output;  // output of this node; -1 for inputs
+  TensorImpl* impl = nullptr;  // owned, unless it is the leaf of its edge, which the node holds anyway
+  uint32_t version = 0;
+  int32_t edge = -1;    // input: the edge that reconnects it to the graph; -1 for outputs
+  int32_t output = -1;  // output of this node; -1 for inputs
+  bool used() const { return edge >= 0 || output >= 0; }
 };
-
-struct Packed;
 
 class Node : public GradNode {
  public:
@@ -43,18 +43,20 @@ class Node : public GradNode {
   virtual void destroy() { delete this; }
 
   std::span<Edge> edges() { return {edges_, num_edges_}; }
-  uint64_t sequence;
+
   uint32_t num_outputs = 1;
+  uint64_t sequence;
 
   // ---- engine ----
   std::atomic<uint64_t> run{0};  // the backward pass that visits this node; 0: none
+  uint64_t unwanted = 0;         // edges (the first 64) whose gradient this pass does not ask for
   uint32_t deps = 0;
   bool needed = true;
   Tensor* cotangents() { return num_outputs == 1 ? &one_cotangent_ : many_cotangents(); }
   void clear_cotangents() {
     one_cotangent_.reset();
-    if (many_)
-      for (auto& t : *many_) t.reset();
+    if (rare_) [[unlikely]]
+      for (auto& t : rare_->cotangents) t.reset();
   }
 
   // Hooks and retained gradients of outputs: (output_nr, owner's ext), references owned.
@@ -62,28 +64,42 @@ class Node : public GradNode {
     uint32_t output_nr;
     TensorExt* ext;
   };
-  std::vector<OutputExt>* output_exts = nullptr;
+  std::span<const OutputExt> output_exts() const {
+    return rare_ ? std::span<const OutputExt>(rare_->output_exts) : std::span<const OutputExt>();
+  }
+  void add_output_ext(OutputExt e) { rare().output_exts.push_back(e); }
 
   // Where the forward call was made, in anomaly mode.
-  std::vector<uintptr_t>* recorded_at = nullptr;
   void remember_place();
   std::string place() const;  // "main at train.cpp:42", or empty
 
  protected:
   ~Node() override {
     release_edges();
-    if (output_exts || many_ || recorded_at) [[unlikely]]
-      delete_rare_parts();
+    if (rare_) [[unlikely]]
+      delete_rare();
   }
   void release_edges();
-  Tensor* many_cotangents();
+
+  uint32_t num_edges_ = 0;
   Edge* edges_ = nullptr;
-  size_t num_edges_ = 0;
 
  private:
-  void delete_rare_parts();
+  friend void vesta::release_grad_node(GradNode*);
+  struct Rare {
+    std::vector<OutputExt> output_exts;
+    std::vector<uintptr_t> recorded_at;
+    std::vector<Tensor> cotangents;  // of a node with several outputs
+  };
+  Rare& rare() {
+    if (!rare_) rare_ = new Rare;
+    return *rare_;
+  }
+  void delete_rare();
+  Tensor* many_cotangents();
   Tensor one_cotangent_;
-  std::vector<Tensor>* many_ = nullptr;
+  Rare* rare_ = nullptr;
+  Node* next_dead_;  // while it waits for its release
 };
 
 // A node with edges in a vector: custom functions, CopySlices, AsStrided.
@@ -124,15 +140,21 @@ bool view_requires_grad(const TensorImpl* view);
 inline bool requires_grad(const TensorImpl* t) {
   return (t->bits & TensorImpl::kAutograd) || ((t->bits & TensorImpl::kView) && view_requires_grad(t));
 }
-// Only such tensors take part in gradients.
+// Only such tensors take part in gradients; no other ever has kAutograd set, but through the base of a view.
 inline bool differentiable(DType t) { return is_floating_point(t) || is_complex(t); }
+// Makes t output `output_nr` of the node, where t is differentiable.
 void attach_output(TensorImpl* t, Node* node, uint32_t output_nr);
 
-// What the sizes and dtypes of the inputs were.
+// What the size and dtype of an input were.
 struct InputMeta {
-  DType dtype;
-  uint8_t ndim;
-  const int64_t* sizes;
+  int64_t inline_sizes[TensorImpl::kInlineDims];  // more dims: inline_sizes[0] points to them
+  DType dtype = DType::Undefined;
+  uint8_t ndim = 0;
+  IntArrayRef sizes() const {
+    return {
+        ndim <= TensorImpl::kInlineDims ? inline_sizes : reinterpret_cast<const int64_t*>(inline_sizes[0]),
+        ndim};
+  }
 };
 
 // A recorded operator call. One allocation: edges, saved tensors, attributes and metas follow the object.
@@ -141,7 +163,17 @@ class OpNode final : public Node {
   // Copies what the block's vjp may ask for; `args` are the call's. One edge per flattened tensor argument. Null where
   // no argument leads anywhere.
   static OpNode* record(const Op& op, const Value* args);
+  // The same for an op that records_simply.
+  static OpNode* record_simple(const Op& op, const Value* args);
   void save_outputs(const Value* outs);
+  // The same for the one output of an op that saves none.
+  void remember_output(const TensorImpl* t) {
+    if (t->ndim > TensorImpl::kInlineDims) [[unlikely]]
+      return remember_sizes(t, 0);
+    out_.dtype = t->dtype;
+    out_.ndim = t->ndim;
+    std::memcpy(out_.inline_sizes, t->inline_sizes, sizeof(out_.inline_sizes));
+  }
 
   void apply(std::span<Tensor> cotangents, std::span<Tensor> gradients) override;
   std::string name() const override;
@@ -158,10 +190,21 @@ class OpNode final : public Node {
   int edge_count(int arg) const {
     return attrs_[arg].kind == ValueKind::TensorList ? int(attrs_[arg].length) : 1;
   }
+  // What backward asks the gradient of.
+  bool wants(int edge) const { return edges_[edge].valid() && (edge >= 64 || !(unwanted >> edge & 1)); }
   // Valid until the running apply ends.
-  const Tensor& unpack(int slot);
+  const Tensor& unpack(const Saved& s);
   const Tensor& keep(Tensor t);
-  int find_saved(int index, bool output, int element = 0) const;
+  // Input or output `index` (of a list: its element); null where it was not kept.
+  const Saved* find_saved(int index, bool output, int element = 0) const {
+    if (lists_) [[unlikely]]
+      return find_listed(index, output, element);
+    const SaveList& list = op_->def->save;
+    for (int k = 0; k < list.count; ++k)
+      if (list.items[k].index == index && list.items[k].output == output && saved_[k].used())
+        return &saved_[k];
+    return nullptr;
+  }
   const InputMeta& input_meta(int edge) const { return metas_[edge]; }
   IntArrayRef out_sizes(int j) const;
   // What a vjp reads and writes, during apply.
@@ -173,41 +216,42 @@ class OpNode final : public Node {
   Running* running = nullptr;
 
  private:
-  OpNode() = default;
+  OpNode(const Op& op, uint32_t bytes, bool lists) : op_(&op), block_bytes_(bytes), lists_(lists) {}
+  static OpNode* make(const Op& op, bool lists, size_t num_edges, size_t num_saved, size_t tail_bytes);
+  static size_t tail_bytes(const Op& op, const Value* args);
+  void copy_pointed();  // what list, string and complex attributes point to
   int first_edge_after_lists(int arg) const;
-  void describe(TensorImpl* input, int64_t*& size_words);
+  bool describe(TensorImpl* input, Edge& edge, InputMeta& meta);
+  void describe_many_dims(const TensorImpl* input, InputMeta& meta);
   bool needs_save(const SaveItem& item) const;
-  void save_input(TensorImpl* t, int arg, int edge);
-  [[noreturn]] void refuse_inference(int arg) const;
-  void pack(TensorImpl* t, int edge, int output);  // save, where hooks are set
+  void save_input(Saved& s, TensorImpl* t, int arg, int edge);
+  void save_input_specially(Saved& s, TensorImpl* t, int arg);  // hooks, written arguments, inference tensors
+  void keep_input(Saved& s, TensorImpl* t);
+  void save_output(Saved& s, TensorImpl* t, size_t j);
+  void pack(Saved& s, TensorImpl* t);  // save, where hooks are set
   const Tensor& unpack_hooked(const Saved& s);
-  bool leads_somewhere() const {
-    for (const Edge *e = edges_, *end = e + num_edges_; e != end; ++e)
-      if (e->valid()) return true;
-    return false;
-  }
-  void remember_sizes(TensorImpl* t, size_t j);
-  void remember_more_sizes(TensorImpl* t, size_t j);  // those that do not fit into out_sizes_
+  const Saved* find_listed(int index, bool output, int element) const;
+  void remember_sizes(const TensorImpl* t, size_t j);
+  uint32_t wanted_arguments() const;
   // A second backward, or a saved tensor that was written since.
   [[noreturn]] void throw_modified(const Saved& s) const;
   // Drops the reference of a saved tensor, if it has one.
-  void drop(Saved& s) {
+  void drop(const Saved& s) {
     if (s.edge < 0 || edges_[s.edge].leaf != s.impl) vesta::detail::release(s.impl);
   }
-  const Op* op_ = nullptr;
+  const Op* op_;
   Value* attrs_ = nullptr;  // arguments by position, tensors blanked
-  Saved* saved_ = nullptr;
+  Saved* saved_ =
+      nullptr;  // by position in the block's .save; of ops with lists: the first num_listed_, as they came
   InputMeta* metas_ = nullptr;
-  static constexpr uint8_t kOutDims = 6, kElsewhere = 255;
-  int64_t out_sizes_[kOutDims];  // of output 0, unless out_ndim_ is kElsewhere
-  DType out_dtype_ = DType::Undefined;
-  uint8_t out_ndim_ = 0;
-  uint16_t num_saved_ = 0, saved_capacity_ = 0;
+  uint32_t block_bytes_, num_saved_ = 0, num_listed_ = 0;
+  static constexpr size_t kListedOutputs = 8;  // the most that a list result may save
   bool released_ = false;
-  uint32_t block_bytes_ = 0;
-  // With SavedTensorHooks: what they returned; Saved::impl is null and Saved::version is the index.
-  std::vector<Packed>* packed_ = nullptr;
-  std::vector<std::vector<int64_t>>* more_out_sizes_ = nullptr;  // of outputs 1, 2, ... and of long shapes
+  const bool lists_;  // the op takes or returns one
+  struct Extra;       // long shapes, more outputs, what hooks returned
+  Extra* extra_ = nullptr;
+  Extra& extra();
+  InputMeta out_;  // of output 0; its sizes only up to kInlineDims dims
 };
 
 }  // namespace vesta::autograd

@@ -67,11 +67,10 @@ void attach_ext(TensorImpl* impl) {
   TensorExt& x = ensure_ext(impl);
   if (!impl->grad_fn) return;
   auto* node = static_cast<autograd::Node*>(impl->grad_fn);
-  if (!node->output_exts) node->output_exts = new std::vector<autograd::Node::OutputExt>;
-  for (auto& o : *node->output_exts)
+  for (auto& o : node->output_exts())
     if (o.ext == &x) return;
   x.refs.fetch_add(1, std::memory_order_relaxed);
-  node->output_exts->push_back({impl->output_nr, &x});
+  node->add_output_ext({impl->output_nr, &x});
 }
 
 }  // namespace

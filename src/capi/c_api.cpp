@@ -107,8 +107,8 @@ int32_t grad_mode_set(int32_t enabled) {
 }
 
 const Op& checked_op(int32_t op) {
-  VESTA_CHECK_AS(IndexError, op >= 0 && size_t(op) < all_ops().size(), "c_api: there is no operator ", op);
-  return *all_ops()[size_t(op)];
+  VESTA_CHECK_AS(IndexError, op >= 0 && size_t(op) < op_count(), "c_api: there is no operator ", op);
+  return op_of(uint16_t(op));
 }
 VestaError* op_find(const char* name, int32_t* op) {
   return guarded([&] {

@@ -15,7 +15,8 @@ namespace {
 // Leaks on exit by design: calls may still come from static destructors of the program.
 struct Registry {
   std::deque<Op> storage;
-  std::vector<const Op*> ops;
+  std::vector<const Op*> ops;         // by id
+  std::vector<const Op*> registered;  // without those that this build leaves out
   std::unordered_map<std::string_view, const Op*> by_name;
   RegistryHooks hooks;
 };
@@ -132,20 +133,36 @@ void fill(Op& op, const OpDef& def, const Schema& schema, OpForm form, const Sca
               ": the block needs a scalar text, a kernel, a decomposition or a view inference");
 }
 
-void add_op(const OpDef& def, const Schema& schema, OpForm form, const ScalarLoops* loops, const char* family,
-            uint16_t functional) {
+// Gives the op the next id.
+Op& add_op(const OpDef& def, const Schema& schema, OpForm form, const ScalarLoops* loops, const char* family,
+           uint16_t functional) {
   Registry& r = registry();
   Op& op = r.storage.emplace_back();
   fill(op, def, schema, form, loops);
   op.family = family;
   op.id = uint16_t(r.ops.size());
   op.functional = form == OpForm::Functional ? op.id : functional;
-  VESTA_CHECK(r.by_name.emplace(op.name, &op).second, "register_ops: ", op.name, " is registered already");
+  r.ops.push_back(&op);
   if (op.id < std::size(kGeneratedSchemas))
     VESTA_CHECK_AS(InternalError, op.schema_text == kGeneratedSchemas[op.id], "register_ops: built-in op ",
                    op.id, " is ", op.schema_text, " but the generated headers say ",
                    kGeneratedSchemas[op.id]);
-  r.ops.push_back(&op);
+  return op;
+}
+
+Results left_out(const Args& a) {
+  throw NotImplementedError(a.op().name + ": this build of Vesta leaves out the operator family '" +
+                            a.op().family + "' (VESTA_FAMILIES)");
+}
+
+void register_op(const OpDef& def, const Schema& schema, OpForm form, const ScalarLoops* loops,
+                 const char* family, uint16_t functional) {
+  Registry& r = registry();
+  VESTA_CHECK(!r.by_name.contains(schema.full_name()), "register_ops: ", schema.full_name(),
+              " is registered already");
+  const Op& op = add_op(def, schema, form, loops, family, functional);
+  r.by_name.emplace(op.name, &op);
+  r.registered.push_back(&op);
 }
 
 void add_family(const OpFamily& family) {
@@ -155,9 +172,9 @@ void add_family(const OpFamily& family) {
     const ScalarLoops* loops = family.loops[level] ? &family.loops[level][i] : nullptr;
     Schema s = parse_schema(def.schema);
     uint16_t id = uint16_t(registry().ops.size());
-    add_op(def, s, OpForm::Functional, loops, family.name, id);
-    if (def.forms & InPlace) add_op(def, in_place_form(s), OpForm::InPlace, loops, family.name, id);
-    if (def.forms & Out) add_op(def, out_form(s), OpForm::Out, loops, family.name, id);
+    register_op(def, s, OpForm::Functional, loops, family.name, id);
+    if (def.forms & InPlace) register_op(def, in_place_form(s), OpForm::InPlace, loops, family.name, id);
+    if (def.forms & Out) register_op(def, out_form(s), OpForm::Out, loops, family.name, id);
   }
 }
 
@@ -223,6 +240,14 @@ void check_arguments(const Op& op, const Value* args) {
 
 void set_registry_hooks(const RegistryHooks& hooks) { registry().hooks = hooks; }
 
+void leave_out_ops(const char* family, int count) {
+  static const OpDef def = OP("", .decompose = left_out);
+  for (int k = 0; k < count; ++k) {
+    const size_t id = registry().ops.size();
+    add_op(def, parse_schema(kGeneratedSchemas[id]), OpForm::Functional, nullptr, family, uint16_t(id));
+  }
+}
+
 void publish_ops() { detail::op_table.store(registry().ops.data(), std::memory_order_release); }
 
 void register_ops(const OpFamily& family) { add_family(family); }
@@ -244,7 +269,11 @@ const Op* find_op(std::string_view name) {
 }
 const std::vector<const Op*>& all_ops() {
   init();
-  return registry().ops;
+  return registry().registered;
+}
+size_t op_count() {
+  init();
+  return registry().ops.size();
 }
 
 }  // namespace vesta

@@ -66,6 +66,8 @@ inline const Op& op_of(OpId id) {
   return *table[int(id)];
 }
 inline const Op& op_of(uint16_t id) { return op_of(OpId(id)); }
+// Ids of built-in operators, those of families that this build leaves out included.
+size_t op_count();
 // Null where no such operator is registered. "add.Tensor", "add_.Tensor", "relu" (the empty overload).
 const Op* find_op(std::string_view name_and_overload);
 const std::vector<const Op*>& all_ops();
@@ -80,6 +82,8 @@ struct RegistryHooks {
   int cpu_level = 0;  // index into OpFamily::loops
 };
 void set_registry_hooks(const RegistryHooks& hooks);
+// The next `count` ids belong to a family that this build leaves out: calls throw NotImplementedError.
+void leave_out_ops(const char* family, int count);
 // Makes newly registered ops visible to op_of.
 void publish_ops();
 // Registers the built-in families once; every entry point calls it.

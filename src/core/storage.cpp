@@ -24,20 +24,6 @@ struct ExternalOwner {
   std::function<void(void*)> deleter;
 };
 
-void init_impl(TensorImpl* impl) {
-  // Everything up to the dims but data and storage, by assignments: gcc calls memset where it is told to clear. Nobody
-  // else knows the block yet, so refs is a plain store.
-  impl->refs.store(1, std::memory_order_relaxed);
-  impl->dtype = DType(0);
-  impl->device = impl->ndim = impl->size_class = 0;
-  impl->bits = thread_state.inference_mode ? TensorImpl::kInference : 0;
-  impl->output_nr = 0;
-  impl->numel = 0;
-  impl->grad_fn = nullptr;
-  impl->ext = nullptr;
-  impl->offset = 0;
-}
-
 TensorImpl* impl_of(Storage* storage) {
   return reinterpret_cast<TensorImpl*>(reinterpret_cast<char*>(storage) - offsetof(TensorImpl, own));
 }
@@ -47,14 +33,6 @@ void free_impl_block(TensorImpl* impl, size_t bytes) { cpu::free(impl, bytes); }
 size_t embedded_block_bytes(const Storage* s) { return sizeof(TensorImpl) + s->bytes; }
 
 }  // namespace
-
-TensorImpl* new_bare_tensor() {
-  auto* impl = static_cast<TensorImpl*>(cpu::allocate(sizeof(TensorImpl)));
-  init_impl(impl);
-  impl->data = nullptr;
-  impl->storage = nullptr;
-  return impl;
-}
 
 TensorImpl* new_tensor(size_t bytes) {
   if (sizeof(TensorImpl) + bytes <= kOneBlockLimit) {
@@ -88,17 +66,6 @@ TensorImpl* new_tensor(size_t bytes) {
   impl->storage = s;
   impl->data = s->data;
   impl->bits |= TensorImpl::kHasData;
-  return impl;
-}
-
-TensorImpl* new_alias(Storage* storage) {
-  TensorImpl* impl = new_bare_tensor();
-  if (storage) {
-    storage->refs.fetch_add(1, std::memory_order_relaxed);
-    impl->storage = storage;
-    impl->data = storage->data;
-    impl->bits |= TensorImpl::kHasData;
-  }
   return impl;
 }
 
@@ -180,26 +147,6 @@ void contiguous_strides(const int64_t* sizes, int ndim, int64_t* strides) {
     strides[d] = step;
     step *= sizes[d] > 1 ? sizes[d] : 1;
   }
-}
-
-void set_contiguous(TensorImpl* impl, const int64_t* sizes, int ndim) {
-  int64_t *own = impl->inline_sizes, *strides = impl->inline_strides;
-  if (std::max<int>(ndim, impl->ndim) <= TensorImpl::kInlineDims) [[likely]] {
-    impl->ndim = uint8_t(ndim);
-  } else {
-    set_ndim(impl, ndim);
-    own = impl->sizes_data();
-    strides = impl->strides_data();
-  }
-  int64_t step = 1, numel = 1;
-  for (int d = ndim - 1; d >= 0; --d) {
-    own[d] = sizes[d];
-    strides[d] = step;
-    step = wrapping_mul(step, sizes[d] > 1 ? sizes[d] : 1);
-    numel = wrapping_mul(numel, sizes[d]);
-  }
-  impl->numel = numel;
-  impl->bits |= TensorImpl::kContiguous | TensorImpl::kDense;
 }
 
 namespace {

@@ -31,6 +31,17 @@ OutMeta& start_like_self(InferCtx& c) {
   return v;
 }
 
+// Writes the wanted sizes to s. Whether they hold the elements of t as they are: no -1, nothing symbolic.
+bool holds_elements(const TensorImpl* t, IntArrayRef wanted, SymInt* s) {
+  int64_t known = 1;
+  bool given = true;
+  for (size_t d = 0; d < wanted.size(); ++d) {
+    s[d] = SymInt::from_raw(wanted[d]);
+    given &= wanted[d] >= 0 && !__builtin_mul_overflow(known, wanted[d], &known);  // symbols are negative
+  }
+  return given && known == t->numel;
+}
+
 // Writes the wanted sizes to s, one -1 replaced by what the element count leaves.
 void infer_size(const InferCtx& c, IntArrayRef wanted, SymInt numel, SymInt* s) {
   int unknown = -1;
@@ -103,9 +114,10 @@ SymInt numel_of(const InferCtx& c, int i) { return SymInt::from_raw(c.tensor(i).
 void infer_view(InferCtx& c) {
   IntArrayRef wanted = c.ints(1);
   OutMeta& v = c.start_view(0, int(wanted.size()));
-  infer_size(c, wanted, numel_of(c, 0), v.sizes());
-  // Row-major strides are what a meta without strides means; a traced tensor's may be symbolic.
   const TensorImpl* t = c.tensor(0).impl();
+  if (!holds_elements(t, wanted, v.sizes())) [[unlikely]]
+    infer_size(c, wanted, numel_of(c, 0), v.sizes());
+  // Row-major strides are what a meta without strides means; a traced tensor's may be symbolic.
   v.has_strides = !t->contiguous() || (t->bits & TensorImpl::kTrace) || !t->storage;
   if (v.has_strides) [[unlikely]]
     VESTA_CHECK(view_strides(c.tensor(0), {v.sizes(), wanted.size()}, v.strides()), c.name(),

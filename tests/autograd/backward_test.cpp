@@ -4,6 +4,7 @@
 #include "autograd/autograd_testing.h"
 #include "core/tensor_ext.h"
 #include "runtime/cpu/allocator.h"
+#include "vesta/profiler.h"
 
 namespace vesta {
 namespace {
@@ -463,6 +464,44 @@ TEST(Threads, the_gradient_mode_belongs_to_the_thread) {
   std::thread([&] { other = GradMode::is_enabled(); }).join();
   EXPECT_TRUE(other);
   EXPECT_FALSE(GradMode::is_enabled());
+}
+
+// grad() of some inputs computes only what leads to them, also where a node has other edges.
+TEST(Grad, of_some_inputs_leaves_the_gradients_of_others_uncomputed) {
+  Tensor x = param({1, 2, 3}), w = param({4, 5, 6});
+  Tensor loss = (x * w).sum() + (w * w).sum();
+  auto muls = [&](const std::vector<Tensor>& inputs) {
+    std::vector<Tensor> g;
+    auto profile = profiler::record([&] { g = autograd::grad({loss}, inputs, {}, true); });
+    EXPECT_EQ(values(g[0]), inputs[0].is_same(x) ? (Doubles{4, 5, 6}) : (Doubles{9, 12, 15}));
+    int64_t calls = 0;
+    for (auto& op : profile.by_op())
+      if (op.name == "mul.Tensor") calls += op.calls;
+    return calls;
+  };
+  EXPECT_EQ(muls({x}), 1);  // dy * w
+  EXPECT_EQ(muls({w}), 3);  // dy * x and both of w * w
+  EXPECT_EQ(muls({x, w}), 4);
+  // A pass over a part leaves nothing behind: the next one is whole.
+  loss.backward();
+  EXPECT_EQ(values(x.grad()), (Doubles{4, 5, 6}));
+  EXPECT_EQ(values(w.grad()), (Doubles{9, 12, 15}));
+}
+
+TEST(Backward, keeps_shapes_of_many_dims_and_of_absent_arguments) {
+  Tensor x = randn({1, 2, 1, 2, 1, 3, 1, 2}, kDouble).requires_grad_();
+  Tensor y = randn({2, 1, 1, 3, 1, 1}, kDouble).requires_grad_();
+  Tensor z = x * y;
+  EXPECT_EQ(z.dim(), 8);
+  z.sum().backward();
+  EXPECT_EQ(x.grad().sizes(), x.sizes());
+  EXPECT_EQ(y.grad().sizes(), y.sizes());
+  Tensor wanted = y.detach().expand({1, 2, 2, 2, 1, 3, 1, 2}).sum({2}, true);
+  EXPECT_TRUE(allclose(x.grad(), wanted));
+  Tensor weight = randn({3}, kDouble).requires_grad_(), in = randn({2, 3}, kDouble).requires_grad_();
+  layer_norm(in, {3}, weight).square().sum().backward();  // no bias
+  EXPECT_EQ(in.grad().sizes(), in.sizes());
+  EXPECT_EQ(weight.grad().sizes(), weight.sizes());
 }
 
 TEST(Gradcheck, accepts_complex_functions_and_rejects_wrong_gradients) {
