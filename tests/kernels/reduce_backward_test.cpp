@@ -14,15 +14,17 @@ using namespace testing;
 constexpr uint64_t kSeed = 31;
 
 // Rows in one block, several blocks, beyond the caches' groups; columns narrower and wider than a vector.
-const ReduceShape kShapes[] = {{1, 1, 1},     {3, 5, 1},   {70, 16, 1}, {17, 33, 1},  {2, 1500, 1}, {1, 70001, 1},
-                               {2, 3000, 1}, {3, 9, 2},   {2, 17, 16}, {2, 6, 37},   {1, 300, 300}, {5, 1, 3}};
+const ReduceShape kShapes[] = {{1, 1, 1},    {3, 5, 1},     {70, 16, 1},   {17, 33, 1},
+                               {2, 1500, 1}, {1, 70001, 1}, {2, 3000, 1},  {3, 9, 2},
+                               {2, 17, 16},  {2, 6, 37},    {1, 300, 300}, {5, 1, 3}};
 
 TEST(ReduceBackward, VariancesMatchFloat64ForEveryTypeLevelAndLayout) {
   for (CpuIsa level : levels())
     for (Elem type : float_types())
       for (ReduceShape s : kShapes) {
-        SCOPED_TRACE(::testing::Message() << cpu_isa_name(level) << " type " << int(type) << " shape " << s.outer
-                                          << "," << s.reduced << "," << s.inner << " seed " << kSeed);
+        SCOPED_TRACE(::testing::Message()
+                     << cpu_isa_name(level) << " type " << int(type) << " shape " << s.outer << ","
+                     << s.reduced << "," << s.inner << " seed " << kSeed);
         Random random(kSeed);
         Array x = random.array(type, s.outer * s.reduced * s.inner);
         for (int64_t i = 0; i < x.size(); ++i) x.set(i, x[i] + 3);  // a mean that must be subtracted first
@@ -47,9 +49,9 @@ TEST(ReduceBackward, ProductsMatchFloat64AlsoWithZeros) {
     for (Elem type : float_types())
       for (ReduceShape s : kShapes)
         for (int zeros : {0, 1, 2}) {
-          SCOPED_TRACE(::testing::Message() << cpu_isa_name(level) << " type " << int(type) << " shape " << s.outer
-                                            << "," << s.reduced << "," << s.inner << " zeros " << zeros
-                                            << " seed " << kSeed);
+          SCOPED_TRACE(::testing::Message()
+                       << cpu_isa_name(level) << " type " << int(type) << " shape " << s.outer << ","
+                       << s.reduced << "," << s.inner << " zeros " << zeros << " seed " << kSeed);
           Random random(kSeed);
           Array x(type, s.outer * s.reduced * s.inner), dx(type, x.size());
           // Powers of two around 1: products are exact, so that every element must be right in all digits.

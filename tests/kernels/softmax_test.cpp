@@ -39,10 +39,21 @@ std::vector<double> reference_backward(const Array& dy, const Array& y, SoftmaxS
   return dx;
 }
 
-const SoftmaxShape kShapes[] = {{1, 1, 1},     {3, 5, 1}, {7, 16, 1},  {4, 33, 1}, {2, 1000, 1},
-                                {1, 70001, 1}, {3, 9, 2}, {2, 17, 16}, {2, 6, 37}, {5, 1, 3},
-                                // Several bands and a narrower last one; a band of one vector; columns without scratch.
-                                {2, 20, 1700}, {1, 2000, 40}, {1, 9000, 21}};
+const SoftmaxShape kShapes[] = {
+    {1, 1, 1},
+    {3, 5, 1},
+    {7, 16, 1},
+    {4, 33, 1},
+    {2, 1000, 1},
+    {1, 70001, 1},
+    {3, 9, 2},
+    {2, 17, 16},
+    {2, 6, 37},
+    {5, 1, 3},
+    // Several bands and a narrower last one; a band of one vector; columns without scratch.
+    {2, 20, 1700},
+    {1, 2000, 40},
+    {1, 9000, 21}};
 
 TEST(Softmax, MatchesFloat64ForEveryTypeLevelAndLayout) {
   for (CpuIsa level : levels())

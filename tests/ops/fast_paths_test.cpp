@@ -341,7 +341,8 @@ TEST(FastPaths, GatherAndScatterAddOfLongAndShortRunsEqualALoop) {
           auto got = values(self.gather(dim, index)), added = values(self.scatter_add(dim, index, src));
           for (int64_t i = 0; i < picks[0]; ++i)
             for (int64_t j = 0; j < picks[1]; ++j) {
-              size_t at = size_t(i * picks[1] + j), from = size_t(dim ? i * shape[1] + int64_t(by[at]) : int64_t(by[at]) * shape[1] + j);
+              size_t at = size_t(i * picks[1] + j),
+                     from = size_t(dim ? i * shape[1] + int64_t(by[at]) : int64_t(by[at]) * shape[1] + j);
               ASSERT_EQ(got[at], x[from]) << dtype_name(t) << ", " << dim;
               sum[from] += add[at];
             }
@@ -359,7 +360,8 @@ TEST(FastPaths, GatherAndScatterAddOfLongAndShortRunsEqualALoop) {
 
 TEST(FastPaths, CosinesOfRowsAndColumnsEqualALoop) {
   for (DType t : {kFloat, kDouble, kBFloat16})
-    for (auto [outer, n, inner] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {3, 17, 1}, {2, 3000, 1}, {2, 70, 5}, {1, 9, 40}}) {
+    for (auto [outer, n, inner] :
+         {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {3, 17, 1}, {2, 3000, 1}, {2, 70, 5}, {1, 9, 40}}) {
       Tensor x = draw({outer, n, inner}, 1, t), y = draw({outer, n, inner}, 2, t);
       auto have = values(cosine_similarity(x, y, 1)), a = values(x), b = values(y);
       ASSERT_EQ(have.size(), size_t(outer * inner));
@@ -369,7 +371,10 @@ TEST(FastPaths, CosinesOfRowsAndColumnsEqualALoop) {
           size_t at = size_t((k / inner * n + i) * inner + k % inner);
           aa += a[at] * a[at], bb += b[at] * b[at], ab += a[at] * b[at];
         }
-        ASSERT_NEAR(have[size_t(k)], ab / std::sqrt(aa * bb), t == kBFloat16 ? 4e-3 : t == kFloat ? 1e-6 : 1e-14);
+        ASSERT_NEAR(have[size_t(k)], ab / std::sqrt(aa * bb),
+                    t == kBFloat16 ? 4e-3
+                    : t == kFloat  ? 1e-6
+                                   : 1e-14);
       }
     }
   // Squares that leave float's range, zero vectors, broadcasting, an empty dim.

@@ -20,8 +20,7 @@ bool any_elements(const char* op, Elem type, ReduceShape shape) {
 }  // namespace
 
 void var_backward(Elem type, const void* grad, const void* x, void* dx, ReduceShape shape, double scale) {
-  if (any_elements("var_backward", type, shape))
-    reduce_backward_table().var(type, grad, x, dx, shape, scale);
+  if (any_elements("var_backward", type, shape)) reduce_backward_table().var(type, grad, x, dx, shape, scale);
 }
 
 void prod_backward(Elem type, const void* grad, const void* x, void* dx, ReduceShape shape) {

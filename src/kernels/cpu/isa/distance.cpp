@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kWork = 16384;    // element pairs a parallel chunk
 constexpr int64_t kDimBlock = 128;  // differences that are added one after the other
-constexpr int kPanelRows = VESTA_SIMD_BYTES == 64 ? 8 : 4;  // rows of x1 against a panel of x2 at once, by registers
+constexpr int kPanelRows =
+    VESTA_SIMD_BYTES == 64 ? 8 : 4;  // rows of x1 against a panel of x2 at once, by registers
 
 int64_t grain(int64_t work) { return std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)); }
 
@@ -283,7 +284,8 @@ constexpr int64_t kCosineBlock = 64;  // products that a lane adds one after the
 
 // The cosine of vectors with elements `step` apart, from their sums of squares and of products.
 template <class S>
-Acc<S> cosine_of(Acc<S> xx, Acc<S> yy, Acc<S> xy, const S* x, const S* y, int64_t n, int64_t step, double eps) {
+Acc<S> cosine_of(Acc<S> xx, Acc<S> yy, Acc<S> xy, const S* x, const S* y, int64_t n, int64_t step,
+                 double eps) {
   using A = Acc<S>;
   using Limits = std::numeric_limits<A>;
   constexpr A kLeast = Limits::min() / Limits::epsilon();  // below it products have lost digits
@@ -381,7 +383,7 @@ void run_cosine(Elem type, const void* x_in, const void* y_in, void* out_in, int
 }  // namespace
 
 extern const DistanceTable kDistanceTable;
-const DistanceTable kDistanceTable = {run_cdist,          run_cdist_backward, run_pdist,
-                                      run_pdist_backward, run_cosine};
+const DistanceTable kDistanceTable = {run_cdist, run_cdist_backward, run_pdist, run_pdist_backward,
+                                      run_cosine};
 
 }  // namespace vesta::cpu::VESTA_ISA

@@ -9,10 +9,10 @@
 namespace vesta::cpu::VESTA_ISA {
 namespace {
 
-constexpr int64_t kInL1 = 4096;    // elements that are summed and then read again from L1
-constexpr int64_t kInL2 = 65536;   // the same from L2
-constexpr int64_t kChunk = 16384;  // elements a parallel chunk
-constexpr int64_t kLongRow = 2048; // elements of a row above which it is not worth a panel
+constexpr int64_t kInL1 = 4096;     // elements that are summed and then read again from L1
+constexpr int64_t kInL2 = 65536;    // the same from L2
+constexpr int64_t kChunk = 16384;   // elements a parallel chunk
+constexpr int64_t kLongRow = 2048;  // elements of a row above which it is not worth a panel
 
 // ---- variance ----
 
@@ -41,8 +41,8 @@ void centre(const S* grad, const S* x, S* dx, int64_t rows, int64_t inner, const
       store(to + c, (load(from + c) - load(mean + c)) * (load(grad + c) * of_scale));
     if (c < inner) {
       const int rest = static_cast<int>(inner - c);
-      store_n(to + c,
-              (load_n(from + c, rest) - load_n(mean + c, rest)) * (load_n(grad + c, rest) * of_scale), rest);
+      store_n(to + c, (load_n(from + c, rest) - load_n(mean + c, rest)) * (load_n(grad + c, rest) * of_scale),
+              rest);
     }
   }
 }
@@ -60,16 +60,15 @@ void var_typed(const S* grad, const S* x, S* dx, ReduceShape shape, Acc<S> scale
   };
   if (slab <= kInL2) {
     const int64_t group = std::max<int64_t>(1, kInL1 / slab);
-    parallel_for(0, outer, grain_for(slab, kChunk),
-                 [&, reduced = reduced, inner = inner](int64_t begin, int64_t end) {
-                   for (int64_t o = begin; o < end; o += group) {
-                     const int64_t stop = std::min(end, o + group);
-                     means(o, stop - o);
-                     for (int64_t k = o; k < stop; ++k)
-                       centre(grad + k * inner, x + k * slab, dx + k * slab, reduced, inner, mean + k * inner,
-                              scale);
-                   }
-                 });
+    parallel_for(
+        0, outer, grain_for(slab, kChunk), [&, reduced = reduced, inner = inner](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; o += group) {
+            const int64_t stop = std::min(end, o + group);
+            means(o, stop - o);
+            for (int64_t k = o; k < stop; ++k)
+              centre(grad + k * inner, x + k * slab, dx + k * slab, reduced, inner, mean + k * inner, scale);
+          }
+        });
     return;
   }
   means(0, outer);
@@ -112,7 +111,9 @@ void prod_columns(const S* grad, const S* x, S* dx, int64_t n, int64_t inner, in
   constexpr int L = V::kLanes;
   auto get = [&](const S* p) { return width == L ? load(p) : load_n(p, width); };
   auto from = [&](int64_t i) { return get(x + i * inner); };
-  auto put = [&](int64_t i, V v) { width == L ? store(dx + i * inner, v) : store_n(dx + i * inner, v, width); };
+  auto put = [&](int64_t i, V v) {
+    width == L ? store(dx + i * inner, v) : store_n(dx + i * inner, v, width);
+  };
   if constexpr (sizeof(S) >= 4) {
     products_of_others(n, get(grad), dx, inner, width, from, put);
   } else {

@@ -32,7 +32,8 @@ void add_scaled(Elem type, const void* x_in, double factor, void* acc_in, int64_
   });
 }
 
-constexpr int64_t kRowsAhead = 8;  // rows are fetched before they are added: hardware does not foresee their places
+constexpr int64_t kRowsAhead =
+    8;  // rows are fetched before they are added: hardware does not foresee their places
 
 // N vectors of accumulators stay in registers over all rows.
 template <int N, class S>

@@ -19,9 +19,9 @@ constexpr int64_t kLongRow = 65536;     // elements; 3 x 256 KB passes still hit
 constexpr int64_t kBlock = 4096;        // elements of a long row's block
 constexpr int64_t kForwardWork = 8192;  // elements per parallel chunk
 constexpr int64_t kBackwardWork = 16384;
-constexpr int64_t kBand = 16384;        // elements of a band of columns
-constexpr int64_t kWidestBand = 1024;   // its columns
-constexpr int64_t kLongColumn = 8192;   // elements; above it a band of one vector would leave L2
+constexpr int64_t kBand = 16384;       // elements of a band of columns
+constexpr int64_t kWidestBand = 1024;  // its columns
+constexpr int64_t kLongColumn = 8192;  // elements; above it a band of one vector would leave L2
 
 template <class S>
 Acc<S> row_max(const S* x, int64_t n) {
@@ -248,8 +248,7 @@ void each_band(SoftmaxShape shape, int arrays, int64_t chunk_work, Body body) {
   const int64_t widest = band_width<A>(dim, inner), bands = (inner + widest - 1) / widest;
   parallel_for(0, outer * bands, grain_for(dim * widest, chunk_work),
                [&, dim = dim, inner = inner](int64_t begin, int64_t end) {
-                 A* work =
-                     static_cast<A*>(thread_scratch(size_t((arrays * dim + 2) * widest) * sizeof(A)));
+                 A* work = static_cast<A*>(thread_scratch(size_t((arrays * dim + 2) * widest) * sizeof(A)));
                  for (int64_t u = begin; u < end; ++u) {
                    const int64_t column = u % bands * widest;
                    const int64_t width = inner - column < widest ? inner - column : widest;
