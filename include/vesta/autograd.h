@@ -86,11 +86,12 @@ class AutogradContext {
   variable_list get_saved_variables() const;
   // Anything else, by name.
   std::map<std::string, SavedValue> saved_data;
-  // Declares inputs that forward wrote in place, and outputs that carry no gradient.
+  // Declares inputs that forward wrote in place (their version goes up), and outputs that carry no gradient.
   void mark_dirty(const variable_list& inputs) { dirty_ = inputs; }
   void mark_non_differentiable(const variable_list& outputs) { non_differentiable_ = outputs; }
   // Whether undefined gradients reach backward as zeros (default) or as undefined tensors.
   void set_materialize_grads(bool value) { materialize_ = value; }
+  // In backward: whether this pass asks for the gradient of an input, counted over all tensors.
   bool needs_input_grad(size_t input) const { return needs_.at(input); }
   // Whether any input in one of the ranges [first, last) does.
   bool needs_input_grad(std::initializer_list<IndexRange> ranges) const {
@@ -120,8 +121,11 @@ inline void collect(variable_list& out, const Tensor& t) { out.push_back(t); }
 inline void collect(variable_list& out, const variable_list& ts) {
   out.insert(out.end(), ts.begin(), ts.end());
 }
+inline void collect(variable_list& out, TensorList ts) { out.insert(out.end(), ts.begin(), ts.end()); }
 template <class T>
 void collect(variable_list&, const T&) {}
+template <class T>
+inline constexpr bool is_tensor_list = std::is_same_v<T, variable_list> || std::is_same_v<T, TensorList>;
 inline variable_list as_list(Tensor t) { return {std::move(t)}; }
 inline variable_list as_list(variable_list t) { return t; }
 }  // namespace detail
@@ -147,7 +151,7 @@ struct Function {
           variable_list one;
           detail::collect(one, args);
           using Arg = std::decay_t<A>;
-          if constexpr (std::is_same_v<Arg, variable_list>)
+          if constexpr (detail::is_tensor_list<Arg>)
             is_tensor.insert(is_tensor.end(), one.size(), true);
           else
             is_tensor.push_back(std::is_same_v<Arg, Tensor>);

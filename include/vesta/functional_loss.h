@@ -55,6 +55,7 @@ class TripletMarginLossOptions {
 };
 class TripletMarginWithDistanceLossOptions {
  public:
+  using reduction_t = Reduction;
   using distance_function_t = std::function<Tensor(const Tensor&, const Tensor&)>;
   VESTA_ARG(std::optional<distance_function_t>,
             distance_function) = std::nullopt;  // absent: pairwise_distance

@@ -70,6 +70,11 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     if (!found) detail::wrong_module_type("Sequential", i, *ptr(i));
     return *found;
   }
+  // Its pointer as one to T, an implementation class.
+  template <class T>
+  ModulePtr<T> ptr(size_t i) const {
+    return ModulePtr<T>::share(&at<T>(i));
+  }
   auto begin() const { return steps_.begin(); }
   auto end() const { return steps_.end(); }
 
@@ -116,6 +121,11 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
     push_back(ModulePtr<Module>(make_module<std::decay_t<M>>(std::forward<M>(module))));
   }
   void extend(const ModuleListImpl& other);
+  // The modules of any row of pointers or holders.
+  template <class Row>
+  requires(!std::is_base_of_v<ModuleListImpl, Row>) void extend(const Row& modules) {
+    for (const auto& module : modules) push_back(module);
+  }
   // Puts a module in front of number i <= size(), which changes the names of those behind it.
   void insert(size_t i, ModulePtr<Module> module);
   template <class Contained>
@@ -133,6 +143,11 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
     auto* found = ptr(i)->template as<T>();
     if (!found) detail::wrong_module_type("ModuleList", i, *ptr(i));
     return *found;
+  }
+  // Its pointer as one to T, an implementation class.
+  template <class T>
+  ModulePtr<T> ptr(size_t i) const {
+    return ModulePtr<T>::share(&at<T>(i));
   }
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }

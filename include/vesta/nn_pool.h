@@ -3,6 +3,7 @@
 // those of the functions of the same name in vesta/functional_pool.h.
 //   nn::MaxPool2d pool(nn::MaxPool2dOptions(3).stride(2).padding(1));
 #include "vesta/functional_pool.h"
+#include "vesta/nn_any.h"
 #include "vesta/nn_cloneable.h"
 
 namespace vesta::nn {
@@ -70,21 +71,22 @@ VESTA_NN_FRACTIONAL(FractionalMaxPool3d, 3);
 #undef VESTA_NN_FRACTIONAL
 
 // forward takes the pooled tensor, its positions and, where pooling lost it, the size before.
-#define VESTA_NN_UNPOOL(Name, D)                                                               \
-  class Name##Impl : public Cloneable<Name##Impl> {                                            \
-   public:                                                                                     \
-    Name##Impl(ExpandingArray<D> kernel_size) : options(kernel_size) {} /* NOLINT: implicit */ \
-    explicit Name##Impl(const Name##Options& o) : options(o) {}                                \
-    void describe(std::ostream& out) const override;                                           \
-    Tensor forward(const Tensor& input, const Tensor& indices,                                 \
-                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt);     \
-    Name##Options options;                                                                     \
-  };                                                                                           \
-  VESTA_LAYER_CLONE(Name##Impl);                                                               \
-  class Name : public ModuleHolder<Name##Impl> {                                               \
-   public:                                                                                     \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                                              \
-    Name(std::initializer_list<int64_t> kernel_size) : Name(ExpandingArray<D>(kernel_size)) {} \
+#define VESTA_NN_UNPOOL(Name, D)                                                                          \
+  class Name##Impl : public Cloneable<Name##Impl> {                                                       \
+   public:                                                                                                \
+    Name##Impl(ExpandingArray<D> kernel_size) : options(kernel_size) {} /* NOLINT: implicit */            \
+    explicit Name##Impl(const Name##Options& o) : options(o) {}                                           \
+    void describe(std::ostream& out) const override;                                                      \
+    Tensor forward(const Tensor& input, const Tensor& indices,                                            \
+                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt);                \
+    VESTA_FORWARD_DEFAULTS({2, AnyValue(std::optional<std::vector<int64_t>>())})                          \
+    Name##Options options;                                                                                \
+  };                                                                                                      \
+  VESTA_LAYER_CLONE(Name##Impl);                                                                          \
+  class Name : public ModuleHolder<Name##Impl> {                                                          \
+   public:                                                                                                \
+    using ModuleHolder<Name##Impl>::ModuleHolder;                                                         \
+    Name(std::initializer_list<int64_t> kernel_size) : Name(ExpandingArray<D>::of_braces(kernel_size)) {} \
   }
 VESTA_NN_UNPOOL(MaxUnpool1d, 1);
 VESTA_NN_UNPOOL(MaxUnpool2d, 2);
@@ -105,7 +107,7 @@ VESTA_NN_UNPOOL(MaxUnpool3d, 3);
    public:                                                                                           \
     using ModuleHolder<Name##Impl>::ModuleHolder;                                                    \
     Name(double norm_type, std::initializer_list<int64_t> kernel_size)                               \
-        : Name(Name##Options(norm_type, ExpandingArray<D>(kernel_size))) {}                          \
+        : Name(Name##Options(norm_type, ExpandingArray<D>::of_braces(kernel_size))) {}               \
   }
 VESTA_NN_LP_POOL(LPPool1d, 1);
 VESTA_NN_LP_POOL(LPPool2d, 2);

@@ -25,9 +25,9 @@ class StorageRef {
 
   explicit operator bool() const { return storage_ != nullptr; }
   size_t nbytes() const { return storage_ ? size_t(storage_->bytes) : 0; }
-  const void* data() const { return storage_ ? storage_->data : nullptr; }
-  void* mutable_data() const { return storage_ ? storage_->data : nullptr; }
-  void* data_ptr() const { return mutable_data(); }
+  void* data() const { return storage_ ? storage_->data : nullptr; }
+  void* mutable_data() const { return data(); }
+  void* data_ptr() const { return data(); }
   Device device() const { return Device(); }
   // Tensors and references that share the memory, this one included.
   size_t use_count() const { return storage_ ? storage_->refs.load(std::memory_order_relaxed) : 0; }

@@ -2,7 +2,9 @@
 #include "autograd/engine.h"
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
+#include <thread>
 
 #include "autograd/inplace.h"
 #include "core/call.h"
@@ -293,7 +295,8 @@ class Pass {
       n->apply(dy, gradients);
     } catch (...) {
       if (thread_state.anomaly)
-        warn("backward of " + n->name() + " failed; its forward call was made in " + place_of(n));
+        warn("Error detected in " + n->name() +
+             ". Traceback of forward call that caused the error: " + place_of(n));
       throw;
     }
     if (!thread_state.anomaly || !AnomalyMode::should_check_nan()) return;
@@ -323,6 +326,51 @@ class Pass {
   std::vector<Tensor> gradients_;
 };
 
+// A custom function's backward may run a pass of its own, and so on: each so many go to a thread with a fresh stack.
+constexpr int kPassesPerThread = 60;
+constinit thread_local int passes_running = 0;
+
+template <class F>
+std::vector<Tensor> on_fresh_stack(F pass) {
+  std::vector<Tensor> gradients;
+  std::exception_ptr error;
+  ThreadState state = thread_state;
+  std::thread thread([&] {
+    thread_state = state;
+    try {
+      gradients = pass();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    state.sequence = thread_state.sequence;
+  });
+  thread.join();
+  thread_state.sequence = state.sequence;
+  if (error) std::rethrow_exception(error);
+  return gradients;
+}
+
+template <class F>
+std::vector<Tensor> nested(F pass) {
+  struct Count {
+    Count() { ++passes_running; }
+    ~Count() { --passes_running; }
+  } count;
+  return passes_running % kPassesPerThread ? pass() : on_fresh_stack(pass);
+}
+
+// backward() with inputs that are results of other calls: their gradients are kept as those of leaves are.
+void accumulate_into_results(const BackwardOptions& options, const std::vector<Tensor>& gradients) {
+  AutoGradMode mode(options.create_graph);
+  for (size_t k = 0; k < options.inputs.size(); ++k) {
+    TensorImpl* t = options.inputs[k].impl();
+    const Tensor& g = gradients[k];
+    if (!t->grad_fn || !g.defined()) continue;
+    Tensor& kept = ensure_ext(t).grad;
+    kept = kept.defined() ? kept + g : options.create_graph ? g : g.clone();
+  }
+}
+
 }  // namespace
 
 std::vector<Tensor> run_backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& grad_roots,
@@ -349,13 +397,20 @@ std::vector<Tensor> run_backward(const std::vector<Tensor>& roots, const std::ve
     }
     seeds.push_back(seed);
   }
+  if (options.create_graph && options.accumulate)
+    warn_once(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+        "gradient, "
+        "which keeps both alive; use autograd::grad, or reset the gradients after use");
   // Each step runs in the types of its forward call.
   struct NoAutocast {
     uint32_t mode = thread_state.mode;
     NoAutocast() { thread_state.mode &= ~TensorImpl::kAutocast; }
     ~NoAutocast() { thread_state.mode |= mode & TensorImpl::kAutocast; }
   } no_autocast;
-  return Pass(options).run(roots, seeds);
+  std::vector<Tensor> gradients = nested([&] { return Pass(options).run(roots, seeds); });
+  if (options.accumulate) accumulate_into_results(options, gradients);
+  return gradients;
 }
 
 bool AnomalyMode::is_enabled() { return thread_state.anomaly; }

@@ -4,6 +4,7 @@
 #include "autograd/saved_hooks.h"
 #include "core/call.h"
 #include "core/storage.h"
+#include "core/value_text.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
 
@@ -58,6 +59,11 @@ class FunctionNode final : public VectorNode {
   std::function<variable_list(AutogradContext&, variable_list)> backward;
   AutogradContext ctx;
   std::string label;
+  struct Input {
+    std::vector<int64_t> sizes;
+    DType dtype = DType::Undefined;
+  };
+  std::vector<Input> inputs;
   std::vector<std::vector<int64_t>> out_sizes;
   std::vector<TensorOptions> out_options;
   struct Kept {
@@ -75,12 +81,32 @@ class FunctionNode final : public VectorNode {
     if (ctx.materialize_)
       for (size_t j = 0; j < cotangents.size(); ++j)
         if (!cotangents[j].defined()) cotangents[j] = zeros(out_sizes[j], out_options[j]);
+    for (size_t k = 0; k < ctx.needs_.size(); ++k) ctx.needs_[k] = wants(k);
     variable_list out = backward(ctx, std::move(cotangents));
     // A backward that knows of arguments which this call left to their defaults gives nothing for them.
     while (out.size() > gradients.size() && !out.back().defined()) out.pop_back();
     VESTA_CHECK(out.size() == gradients.size(), label, ": backward returned ", out.size(),
                 " gradients, expected ", gradients.size());
-    for (size_t k = 0; k < out.size(); ++k) gradients[k] = out[k];
+    for (size_t k = 0; k < out.size(); ++k)
+      if (out[k].defined() && edges()[k].valid()) gradients[k] = fit(out[k], k);
+  }
+  // A gradient in the shape and type of input k: what broadcasting added is summed.
+  Tensor fit(Tensor g, size_t k) const {
+    const Input& in = inputs[k];
+    if (!(g.sizes() == IntArrayRef(in.sizes))) {
+      VESTA_CHECK(expands_to(in.sizes, g.sizes()), label, ": returned an invalid gradient at index ", k,
+                  " - got ", value_text(g.sizes()), " but expected shape compatible with ",
+                  value_text(IntArrayRef(in.sizes)));
+      g = sum_to_size(g, in.sizes);
+    }
+    if (g.is_complex() && !is_complex(in.dtype)) g = real(g);
+    return g.dtype() == in.dtype ? g : g.to(in.dtype);
+  }
+  static bool expands_to(IntArrayRef from, IntArrayRef to) {
+    if (from.size() > to.size()) return false;
+    for (size_t d = 0; d < from.size(); ++d)
+      if (int64_t n = from[from.size() - 1 - d]; n != 1 && n != to[to.size() - 1 - d]) return false;
+    return true;
   }
   std::string name() const override { return label; }
   void release_saved() override {
@@ -124,7 +150,7 @@ class FunctionNode final : public VectorNode {
       }
       TensorImpl* t = k.tensor.impl();
       VESTA_CHECK(!t->storage || t->storage->version == k.version, label,
-                  ": a saved tensor was modified by an in-place operation", last_in_place_op(t->storage),
+                  ": a saved tensor has been modified by an inplace operation", last_in_place_op(t->storage),
                   ": it is at version ", t->storage->version, ", expected version ", k.version);
       if (k.output >= 0 && thread_state.grad_mode) {
         Tensor alias = shallow_alias(k.tensor);
@@ -180,6 +206,8 @@ variable_list run_function(std::function<variable_list(AutogradContext&)> forwar
     if (GradMode::is_enabled() && t.defined() && requires_grad(t.impl())) e = gradient_edge(t.impl());
     any |= e.valid();
     node->ctx.needs_.push_back(e.valid());
+    node->inputs.push_back(t.defined() ? FunctionNode::Input{t.sizes().vec(), t.dtype()}
+                                       : FunctionNode::Input());
     edges.push_back(e);
   }
   node->set_edges(std::move(edges));
@@ -189,6 +217,9 @@ variable_list run_function(std::function<variable_list(AutogradContext&)> forwar
     NoGradGuard no_grad;
     out = forward(node->ctx);
   }
+  // forward may have written them behind the operators' back.
+  for (auto& t : node->ctx.dirty_)
+    if (t.defined() && t.impl()->storage) ++t.impl()->storage->version;
   if (!any) return out;
   auto contains = [](const variable_list& list, const Tensor& t) {
     for (auto& x : list)

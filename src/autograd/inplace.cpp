@@ -132,7 +132,7 @@ void check_in_place(const std::string& name, const Tensor& t) {
   TensorImpl* impl = t.impl();
   bool leaf = !impl->grad_fn;
   VESTA_CHECK(!(leaf && (impl->bits & TensorImpl::kAutograd) && !(impl->bits & TensorImpl::kView)), name,
-              ": a leaf tensor that requires grad is being used in an in-place operation; wrap the call in "
+              ": a leaf Variable that requires grad is being used in an in-place operation; wrap the call in "
               "NoGradGuard or use the functional form");
   if (!(impl->bits & TensorImpl::kView)) return;
   TensorImpl* base = impl->view.base;

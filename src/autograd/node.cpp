@@ -67,8 +67,28 @@ void VectorNode::set_edges(std::vector<Edge> e) {
   num_edges_ = uint32_t(storage_.size());
 }
 
+namespace {
+// The value that t's hooks were registered on is about to be overwritten: they stay with the node that made it. That its
+// gradient is retained is said of the tensor, and moves on.
+void leave_hooks_behind(TensorImpl* t, Node* next, uint32_t output_nr) {
+  TensorExt* before = t->ext;
+  auto* now = new TensorExt;
+  now->grad = std::move(before->grad);
+  now->tangent = std::move(before->tangent);
+  now->next_hook_id = before->next_hook_id;
+  now->retains_grad = std::exchange(before->retains_grad, false);
+  t->ext = now;
+  release_ext(before);
+  if (!now->retains_grad) return;
+  now->refs.fetch_add(1, std::memory_order_relaxed);
+  next->add_output_ext({output_nr, now});
+}
+}  // namespace
+
 void attach_output(TensorImpl* impl, Node* node, uint32_t output_nr) {
   if (!differentiable(impl->dtype)) return;
+  if (impl->ext && (!impl->ext->hooks.empty() || impl->ext->retains_grad)) [[unlikely]]
+    leave_hooks_behind(impl, node, output_nr);
   if (impl->grad_fn) release_grad_node(impl->grad_fn);
   impl->grad_fn = retain(node);
   impl->output_nr = output_nr;
@@ -462,7 +482,7 @@ void OpNode::throw_modified(const Saved& s) const {
       name(), ": a tensor saved for the gradient of ", op_->name, " (",
       s.output >= 0 ? "its output" : "its input", " ",
       s.output >= 0 ? std::to_string(s.output) : std::to_string(s.edge), ", ", to_string(s.impl->dtype),
-      ") was modified by an in-place operation", last_in_place_op(s.impl->storage), ": it is at version ",
+      ") has been modified by an inplace operation", last_in_place_op(s.impl->storage), ": it is at version ",
       s.impl->storage->version, ", expected version ", s.version));
 }
 
@@ -508,13 +528,13 @@ bool fits(const TensorImpl* g, const InputMeta& m) {
 [[gnu::always_inline]] inline uint32_t OpNode::wanted_arguments() const {
   uint32_t mask = 0;
   if (!op_->has_tensor_lists) [[likely]] {
-    for (int k = 0; k < op_->num_tensor_args; ++k) mask |= uint32_t(wants(k)) << op_->tensor_args[k];
+    for (int k = 0; k < op_->num_tensor_args; ++k) mask |= uint32_t(wants(size_t(k))) << op_->tensor_args[k];
     return mask;
   }
   int edge = 0;
   for (int k = 0; k < op_->num_tensor_args; ++k) {
     const int arg = op_->tensor_args[k];
-    for (int end = edge + edge_count(arg); edge < end; ++edge) mask |= uint32_t(wants(edge)) << arg;
+    for (int end = edge + edge_count(arg); edge < end; ++edge) mask |= uint32_t(wants(size_t(edge))) << arg;
   }
   return mask;
 }
@@ -586,7 +606,7 @@ IntArrayRef Grad::out_sizes(int j) const { return as_op_node(node_).out_sizes(j)
 int Grad::list_size(int i) const { return as_op_node(node_).edge_count(i); }
 bool Grad::needs(int i, int element) const {
   auto& n = as_op_node(node_);
-  return n.wants(n.first_edge(i) + element);
+  return n.wants(size_t(n.first_edge(i) + element));
 }
 void Grad::set(int i, Tensor gradient) const {
   auto& n = as_op_node(node_);
@@ -596,7 +616,7 @@ void Grad::set(int i, std::vector<Tensor> list) const {
   auto& n = as_op_node(node_);
   size_t first = size_t(n.first_edge(i));
   for (size_t k = 0; k < list.size(); ++k)
-    if (n.wants(int(first + k))) n.running->gradients[first + k] = std::move(list[k]);
+    if (n.wants(first + k)) n.running->gradients[first + k] = std::move(list[k]);
 }
 bool Grad::create_graph() const { return as_op_node(node_).running->create_graph; }
 

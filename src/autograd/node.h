@@ -43,6 +43,8 @@ class Node : public GradNode {
   virtual void destroy() { delete this; }
 
   std::span<Edge> edges() { return {edges_, num_edges_}; }
+  // Whether backward asks for the gradient of an edge.
+  bool wants(size_t edge) const { return edges_[edge].valid() && (edge >= 64 || !(unwanted >> edge & 1)); }
 
   uint32_t num_outputs = 1;
   uint64_t sequence;
@@ -190,8 +192,6 @@ class OpNode final : public Node {
   int edge_count(int arg) const {
     return attrs_[arg].kind == ValueKind::TensorList ? int(attrs_[arg].length) : 1;
   }
-  // What backward asks the gradient of.
-  bool wants(int edge) const { return edges_[edge].valid() && (edge >= 64 || !(unwanted >> edge & 1)); }
   // Valid until the running apply ends.
   const Tensor& unpack(const Saved& s);
   const Tensor& keep(Tensor t);

@@ -5,6 +5,7 @@
 #include "core/storage.h"
 #include "vesta/autograd.h"
 #include "vesta/ops.h"
+#include "vesta/warning.h"
 
 namespace vesta {
 
@@ -50,6 +51,11 @@ const Tensor& Tensor::set_requires_grad(bool r) const {
 const Tensor& Tensor::grad() const {
   static const Tensor* undefined = new Tensor;
   TensorImpl* impl = get();
+  if (impl->grad_fn && !(impl->ext && (impl->ext->retains_grad || impl->ext->grad.defined()))) [[unlikely]]
+    warn_once(
+        "grad: this tensor is not a leaf, so backward() does not write its gradient; call retain_grad() on "
+        "it, or "
+        "detach it if the leaf was meant");
   return impl->ext ? impl->ext->grad : *undefined;
 }
 Tensor& Tensor::mutable_grad() const { return ensure_ext(get()).grad; }
@@ -103,7 +109,7 @@ void Tensor::remove_hook(unsigned id) const {
       x.hooks.erase(x.hooks.begin() + std::ptrdiff_t(k));
       return;
     }
-  throw ValueError("remove_hook: there is no hook " + std::to_string(id));
+  throw ValueError("remove_hook: Invalid index, there is no hook " + std::to_string(id));
 }
 
 GradNode* Tensor::grad_fn() const {
@@ -168,7 +174,7 @@ namespace autograd {
 variable_list grad(const variable_list& outputs, const variable_list& inputs,
                    const variable_list& grad_outputs, std::optional<bool> retain_graph, bool create_graph,
                    bool allow_unused) {
-  VESTA_CHECK(!inputs.empty(), "autograd::grad: expected at least one input");
+  VESTA_CHECK(!inputs.empty(), "autograd::grad: grad requires non-empty inputs.");
   BackwardOptions o;
   o.retain_graph = retain_graph.value_or(create_graph);
   o.create_graph = create_graph;
@@ -177,7 +183,8 @@ variable_list grad(const variable_list& outputs, const variable_list& inputs,
   auto result = run_backward(outputs, grad_outputs, o);
   for (size_t k = 0; k < result.size(); ++k)
     VESTA_CHECK(allow_unused || result[k].defined(), "autograd::grad: input ", k,
-                " appears not to have been used in the graph; pass allow_unused=true if this is wanted");
+                " appears to not have been used in the graph. Set allow_unused=True if this is the desired "
+                "behavior.");
   return result;
 }
 

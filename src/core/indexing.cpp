@@ -148,6 +148,7 @@ std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indi
 }
 
 Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
+  VESTA_CHECK(!indices.empty(), "index: Passing an empty index list to Tensor::index() is not valid syntax");
   Indexed r = apply(*this, indices);
   if (!r.tensors.empty()) return vesta::index(r.view, r.tensors);
   return r.view.is_same(*this) ? view_as(*this) : r.view;

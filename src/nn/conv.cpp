@@ -185,8 +185,6 @@ Tensor ConvNdImpl<D, Derived>::forward(const Tensor& input) {
 template <size_t D, class Derived>
 ConvTransposeNdImpl<D, Derived>::ConvTransposeNdImpl(const ConvTransposeOptions<D>& o) : options(o) {
   const auto sizes = sizes_of(kTransposeNames[D - 1], options);
-  VESTA_CHECK(options.padding_mode() == kZeros, sizes.layer, ": expected the padding mode kZeros, got ",
-              mode_name(options.padding_mode()));
   weight = this->register_parameter("weight", detail::new_conv_weight(sizes, true));
   if (options.bias())
     bias = this->register_parameter("bias", vesta::empty({options.out_channels()}));
@@ -203,6 +201,8 @@ void ConvTransposeNdImpl<D, Derived>::describe(std::ostream& out) const {
 template <size_t D, class Derived>
 Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input,
                                                 const std::optional<IntArrayRef>& output_size) {
+  VESTA_CHECK(options.padding_mode() == kZeros, kTransposeNames[D - 1],
+              ": expected the padding mode kZeros, got ", mode_name(options.padding_mode()));
   ConvTransposeFuncOptions<D> o;
   o.bias(bias).stride(options.stride()).padding(options.padding()).output_padding(options.output_padding());
   o.groups(options.groups()).dilation(options.dilation());

@@ -79,7 +79,7 @@ void sum_rows(const S* dy, S* out, int64_t rows, int64_t dim, const RowGroups& g
       if constexpr (std::is_same_v<S, A>) acc = row;
       else acc = sum.data();
       std::fill(acc, acc + dim, A(0));
-      cpu::add_indexed_rows(elem, dy, g.order.data() + from, to - from, acc, dim);
+      cpu::add_indexed_rows(elem, dy, g.order.data() + from, to - from, int64_t(g.order.size()) - from, acc, dim);
       if (by_freq && to > from)
         for (int64_t e = 0; e < dim; ++e) acc[e] /= A(to - from);
       if constexpr (!std::is_same_v<S, A>)

@@ -102,15 +102,18 @@ void k_bag(const KernelCtx& k) {
     const S* factor = sample.defined() ? sample.data_ptr<S>() : nullptr;
     S* out = k.out(0).data_ptr<S>();
     parallel_for(0, bags, std::max<int64_t>(1, kWork / std::max<int64_t>(1, rows * dim)), [&](int64_t begin, int64_t end) {
-      std::vector<A> sum(static_cast<size_t>(dim));
+      constexpr bool kDirect = std::is_same_v<S, A>;
+      std::vector<A> wide(kDirect ? 0 : static_cast<size_t>(dim));
       for (int64_t b = begin; b < end; ++b) {
-        std::fill(sum.begin(), sum.end(), A(0));
+        A* sum = wide.data();
+        if constexpr (kDirect) sum = out + b * dim;
+        std::fill_n(sum, dim, A(0));
         int64_t count = 0;
         if (mode != kMax && !factor && padding < 0) {
           int64_t first = bounds[size_t(b)];
           count = bounds[size_t(b) + 1] - first;
           std::fill_n(bag_of + first, count, b);
-          cpu::add_indexed_rows(elem, table, idx + first, count, sum.data(), dim);
+          cpu::add_indexed_rows(elem, table, idx + first, count, index.numel() - first, sum, dim);
         } else for (int64_t i = bounds[size_t(b)]; i < bounds[size_t(b) + 1]; ++i) {
           bag_of[i] = b;
           if (idx[i] == padding) continue;
@@ -119,22 +122,18 @@ void k_bag(const KernelCtx& k) {
             int64_t* at = largest + b * dim;
             for (int64_t d = 0; d < dim; ++d) {
               A v = A(row[d]);
-              if (count == 0 || v > sum[size_t(d)] || v != v) sum[size_t(d)] = v, at[d] = idx[i];
+              if (count == 0 || v > sum[d] || v != v) sum[d] = v, at[d] = idx[i];
             }
           } else {
-            if (factor) cpu::add_scaled_row(elem, row, double(A(factor[i])), sum.data(), dim);
-            else cpu::add_row(elem, row, sum.data(), dim);
+            if (factor) cpu::add_scaled_row(elem, row, double(A(factor[i])), sum, dim);
+            else cpu::add_row(elem, row, sum, dim);
           }
           ++count;
         }
         size_of[b] = count;
         A divisor = mode == kMean && count > 0 ? A(count) : A(1);
-        if constexpr (std::is_same_v<S, A>)
-          if (divisor == A(1)) {
-            std::copy(sum.begin(), sum.end(), out + b * dim);
-            continue;
-          }
-        for (int64_t d = 0; d < dim; ++d) out[b * dim + d] = S(sum[size_t(d)] / divisor);
+        if (kDirect && divisor == A(1)) continue;
+        for (int64_t d = 0; d < dim; ++d) out[b * dim + d] = S(sum[d] / divisor);
       }
     });
   });

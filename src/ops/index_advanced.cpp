@@ -233,8 +233,15 @@ void k_index_put(const KernelCtx& k) {
 
 // ---- boolean selection ----
 int64_t count_set(const uint8_t* p, int64_t n) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < n; ++i) count += p[i] != 0;
+  int64_t count = 0, i = 0;
+  for (; i + 8 <= n; i += 8) {
+    uint64_t w;
+    std::memcpy(&w, p + i, 8);
+    w |= w >> 4, w |= w >> 2, w |= w >> 1;  // bit 0 of each byte: any of its bits
+    constexpr uint64_t kOnes = 0x0101010101010101;
+    count += int64_t((w & kOnes) * kOnes >> 56);  // the product's top byte is the sum of the bytes
+  }
+  for (; i < n; ++i) count += p[i] != 0;
   return count;
 }
 Tensor as_bool(const Tensor& t) { return (t.dtype() == kBool ? t : t.to(kBool)).contiguous(); }
@@ -263,27 +270,41 @@ void k_nonzero(const KernelCtx& k) {
   Tensor& out = k.allocate(0, {before.back(), nd}, kLong);
   if (out.numel() == 0) return;
   int64_t* result = out.data_ptr<int64_t>();
-  parallel_for(0, int64_t(before.size()) - 1, 1, [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> index(static_cast<size_t>(nd));
-    for (int64_t c = begin; c < end; ++c) {
-      int64_t *q = result + before[size_t(c)] * nd, *stop = result + before[size_t(c + 1)] * nd;
-      for (int64_t row = c * rows; q < stop; ++row) {
-        int64_t rest = row;
-        for (int64_t d = nd - 2; d >= 0; --d) {
-          index[size_t(d)] = rest % t.size(d);
-          rest /= t.size(d);
-        }
-        // Written without a branch and kept where set: a branch on random bits costs more than the stores. `stop` is
-        // reached with the chunk's last set element, so nothing is written behind it.
-        const uint8_t* bits = p + row * inner;
-        for (int64_t j = 0; j < inner && q < stop; ++j) {
-          for (int64_t d = 0; d + 1 < nd; ++d) q[d] = index[size_t(d)];
-          q[nd - 1] = j;
-          q += bits[j] ? nd : 0;
+  auto write = [&](auto dims) {
+    constexpr int64_t kDims = decltype(dims)::value;  // 0: any number
+    parallel_for(0, int64_t(before.size()) - 1, 1, [&](int64_t begin, int64_t end) {
+      std::vector<int64_t> index(static_cast<size_t>(nd));
+      const int64_t width = kDims ? kDims : nd;
+      for (int64_t c = begin; c < end; ++c) {
+        int64_t *q = result + before[size_t(c)] * nd, *stop = result + before[size_t(c + 1)] * nd;
+        for (int64_t row = c * rows; q < stop; ++row) {
+          int64_t rest = row;
+          for (int64_t d = nd - 2; d >= 0; --d) {
+            index[size_t(d)] = rest % t.size(d);
+            rest /= t.size(d);
+          }
+          // Written without a branch and kept where set: a branch on random bits costs more than the stores. `stop` is
+          // reached with the chunk's last set element, so nothing is written behind it.
+          const uint8_t* bits = p + row * inner;
+          const int64_t first = index[0], second = index[size_t(nd > 1)];
+          for (int64_t j = 0; j < inner && q < stop; ++j) {
+            if constexpr (kDims == 0)
+              for (int64_t d = 0; d + 1 < nd; ++d) q[d] = index[size_t(d)];
+            if constexpr (kDims > 1) q[0] = first;
+            if constexpr (kDims > 2) q[1] = second;
+            q[width - 1] = j;
+            q += bits[j] ? width : 0;
+          }
         }
       }
-    }
-  });
+    });
+  };
+  switch (nd) {
+    case 1: return write(std::integral_constant<int64_t, 1>());
+    case 2: return write(std::integral_constant<int64_t, 2>());
+    case 3: return write(std::integral_constant<int64_t, 3>());
+    default: return write(std::integral_constant<int64_t, 0>());
+  }
 }
 
 void check_mask(const Args& a, const Tensor& mask) {

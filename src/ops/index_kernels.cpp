@@ -46,9 +46,7 @@ AlongDim along_dim(const Args& a, const Tensor& self, int64_t d, const Tensor& i
     w.others = 0;
     return w;
   }
-  int64_t size = self.size(d);
-  int64_t bad = first_outside(w.index, w.keep.numel(), 0, size);
-  VESTA_CHECK_AS(IndexError, bad == w.keep.numel(), a.name(), ": index ", w.index[bad], " is out of range for dim ", d, " of size ", size);
+  w.size = self.size(d);
   w.length = index.size(d);
   w.dim_stride = strides[size_t(d)];
   w.index_dim_stride = index_strides[size_t(d)];
@@ -62,6 +60,21 @@ AlongDim along_dim(const Args& a, const Tensor& self, int64_t d, const Tensor& i
     w.index_strides.push_back(index_strides[size_t(e)]);
   }
   return w;
+}
+
+bool AlongDim::all_below(const int64_t* p, int64_t n, int64_t high) {
+  if (n < 32) {  // not worth the call
+    bool ok = true;
+    for (int64_t i = 0; i < n; ++i) ok &= uint64_t(p[i]) < uint64_t(high);
+    return ok;
+  }
+  int64_t least, largest;
+  cpu::row_limits(p, n, &least, &largest);
+  return least >= 0 && largest < high;
+}
+void AlongDim::throw_outside(const Args& a, int64_t d) const {
+  int64_t bad = first_outside(index, keep.numel(), 0, size);
+  VESTA_CHECK_AS(IndexError, bad == keep.numel(), a.name(), ": index ", index[bad], " is out of range for dim ", d, " of size ", size);
 }
 
 Combine combine_named(const Args& a, std::string_view name, bool legacy) {

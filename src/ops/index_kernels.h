@@ -1,7 +1,8 @@
 #pragma once
 // What the indexing families share: positions of 1-D index lists, the walk of gather and scatter, and element sums.
-// Indices are scanned before anything is written: an IndexError leaves memory as it was.
+// An IndexError leaves memory that others see as it was.
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -37,9 +38,10 @@ Tensor checked_index_list(const Args& a, const Tensor& index, int64_t size);
 // The walk of gather and scatter over an index tensor. Positions along dim d of self come from the index; the other
 // coordinates are those of the index. `run(idx, self_base, at, n)` handles n consecutive index elements idx[0..n):
 // element k is self[self_base + idx[k] * dim_stride + k * column_stride], and has position at + k in the index's shape.
-// Runs that can meet the same self element come in order from one thread.
+// Runs that can meet the same self element come in order from one thread, unless `independent`.
 struct AlongDim {
   const int64_t* index = nullptr;
+  int64_t size = 0;         // of self along d
   int64_t dim_stride = 1, column_stride = 0;
   int64_t others = 1;       // number of coordinate sets besides d (and the columns)
   int64_t length = 1;       // of the index along d
@@ -48,34 +50,50 @@ struct AlongDim {
   int64_t index_dim_stride = 1;
   Tensor keep;
 
+  // Each run's indices are checked just before it, while they are in the cache: one with an index out of range is left
+  // out, and an IndexError follows. What `run` writes must be memory that the error throws away, such as a kernel's result.
   template <class Run>
-  void each(Run&& run) const {
+  void each(const Args& a, int64_t d, bool independent, Run&& run) const {
+    constexpr int64_t kRun = 2048;  // indices
     bool last = column_stride == 0;
-    int64_t chunk = last ? 1 : std::min<int64_t>(columns, 1024), chunks = last ? 1 : (columns + chunk - 1) / chunk;
-    int64_t work = std::max<int64_t>(1, last ? length : length * chunk);
+    std::atomic<bool> outside{false};
+    auto checked_run = [&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
+      if (all_below(idx, n, size)) run(idx, base, at, n);
+      else outside.store(true, std::memory_order_relaxed);
+    };
+    int64_t chunk = last ? (independent ? std::min(length, kRun) : length) : std::min<int64_t>(columns, 1024);
+    int64_t chunks = ((last ? length : columns) + chunk - 1) / chunk;
+    int64_t work = std::max<int64_t>(1, last ? chunk : length * chunk);
     parallel_for(0, others * chunks, std::max<int64_t>(1, 16384 / work), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         int64_t rest = task / chunks, first = task % chunks * chunk, base = 0, at = 0;
-        for (size_t d = sizes.size(); d-- > 0;) {
-          int64_t i = rest % sizes[d];
-          rest /= sizes[d];
-          base += i * self_strides[d];
-          at += i * index_strides[d];
+        for (size_t e = sizes.size(); e-- > 0;) {
+          int64_t i = rest % sizes[e];
+          rest /= sizes[e];
+          base += i * self_strides[e];
+          at += i * index_strides[e];
         }
         if (last) {
-          run(index + at, base, at, length);
+          for (int64_t i = first, stop = std::min(length, first + chunk); i < stop; i += kRun)
+            checked_run(index + at + i, base, at + i, std::min(kRun, stop - i));
         } else {
           int64_t n = std::min(chunk, columns - first);
           for (int64_t i = 0; i < length; ++i) {
             int64_t p = at + i * index_dim_stride + first;
-            run(index + p, base + first, p, n);
+            checked_run(index + p, base + first, p, n);
           }
         }
       }
     });
+    if (outside.load(std::memory_order_relaxed)) throw_outside(a, d);
   }
+
+ private:
+  static bool all_below(const int64_t* p, int64_t n, int64_t high);
+  void throw_outside(const Args& a, int64_t d) const;  // names the first index out of range
 };
-// self and index have equal dims; index may be shorter in every dim but d, where it is free. Checks shapes and range.
+// self and index have equal dims; index may be shorter in every dim but d, where it is free. The indices' range is checked
+// by the walk.
 AlongDim along_dim(const Args& a, const Tensor& self, int64_t d, const Tensor& index);
 
 // A tensor with at least one dim.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/distance.h"
+#include "ops/infer.h"
 #include "vesta/op.h"
 
 namespace vesta {
@@ -37,6 +39,39 @@ void check_floating(const Args& a, const Tensor& t) {
 }
 void check_same_sizes(const Args& a, const Tensor& x, const Tensor& y) {
   VESTA_CHECK(x.sizes() == y.sizes(), a.name(), ": expected target of self's sizes");
+}
+
+// ---- cosine similarity: x1, x2, dim, eps ----
+// Both with the broadcast sizes, and at least one dim.
+std::pair<Tensor, Tensor> cosine_operands(const Args& a, Tensor x, Tensor y) {
+  std::vector<int64_t> sizes;
+  for (const SymInt& s : broadcast_sizes(a, InferCtx::sizes_of(x), InferCtx::sizes_of(y))) sizes.push_back(s.raw());
+  if (sizes.empty()) sizes.push_back(1);
+  return {x.expand(sizes), y.expand(sizes)};
+}
+void k_cosine_similarity(const KernelCtx& k) {
+  auto [x, y] = cosine_operands(k, k.tensor(0), k.tensor(1));
+  x = x.contiguous(), y = y.contiguous();
+  int64_t at = wrap_dim(k, k.integer(2), x.dim()), sizes[3] = {1, 1, 1};
+  for (int64_t d = 0; d < x.dim(); ++d) sizes[d < at ? 0 : d == at ? 1 : 2] *= x.size(d);
+  cpu::cosine_similarity(cpu::elem_of(x.dtype()), x.data_ptr(), y.data_ptr(), k.out().data_ptr(), sizes[0], sizes[1], sizes[2], k.number(3));
+}
+// As upstream, the limit eps on the lengths has no gradient of its own: that of a length is x / |x|, and 0 for x = 0.
+int vjp_cosine_similarity(const Grad& g) {
+  DType t = g.out().dtype();
+  bool half = t == kHalf || t == kBFloat16;  // their difference of two terms needs float32, also of the cosine
+  if (half) t = kFloat;
+  auto [x, y] = cosine_operands(g, g.in(0).to(t), g.in(1).to(t));
+  int64_t d = wrap_dim(g, g.integer(2), x.dim());
+  auto keep = [&](const Tensor& r) { return r.dim() == x.dim() ? r : r.unsqueeze(d); };
+  Tensor dy = keep(g.dy()).to(t);
+  Tensor nx = linalg_vector_norm(x, 2, IntArrayRef(d), true), ny = linalg_vector_norm(y, 2, IntArrayRef(d), true);
+  Tensor lx = nx.clamp_min(g.number(3)), ly = ny.clamp_min(g.number(3)), both = dy / (lx * ly);
+  Tensor cosine = half ? (x * y).sum({d}, true) / (lx * ly) : keep(g.out());
+  auto gradient = [&](const Tensor& of, const Tensor& other, const Tensor& norm, const Tensor& limited) {
+    return (other * both).addcmul(of, (dy * cosine / (limited * norm)).masked_fill(norm == 0, 0), -1);
+  };
+  return grads(G(0) { return gradient(x, y, nx, lx); }, G(1) { return gradient(y, x, ny, ly); });
 }
 
 constexpr OpDef table[] = {
@@ -332,21 +367,15 @@ OP("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float mar
   .samples = [](SampleGen& s) { for (int r : {0, 1, 2}) s(s.t({3, 4}), s.t({3, 4}), s.t({3}).sign(), 0.1, r); }),
 OP("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
   .types = loss_types,
-  .decompose = [](const Args& a) -> Results {
-      Tensor x = a.tensor(0), y = a.tensor(1);
-      DType t = result_type(x, y);
-      VESTA_CHECK_AS(TypeError, is_floating_point(t), "cosine_similarity: does not take ", dtype_name(t), " tensors");
-      x = x.to(t);
-      y = y.to(t);
-      auto sizes = (x * y).sizes().vec();
-      x = x.expand(sizes);
-      y = y.expand(sizes);
-      int64_t dim = a.integer(2);
-      // Each vector is normalised first, its length limited from below by eps.
-      Tensor nx = (x * x).sum({dim}, true).sqrt().clamp_min(a.number(3)), ny = (y * y).sum({dim}, true).sqrt().clamp_min(a.number(3));
-      return ((x / nx) * (y / ny)).sum({dim}); },
-  .shard = {"loss-red"}, .doc = "Cosine of the angle between vectors along dim.",
-  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); s(s.t({3, 4}), s.t({4}), -1); }),
+  .infer = [](InferCtx& c) {
+      auto sizes = broadcast_sizes(c, c.sizes(0), c.sizes(1));
+      std::vector<bool> reduced(sizes.size(), false);
+      int d = c.wrap_dim(c.integer(2), int(sizes.size()));
+      if (!sizes.empty()) reduced[size_t(d)] = true;
+      c.out(0, reduce_sizes(sizes, reduced, false), c.dtype_of(0), c.tensor(0).device()); },
+  .kernels = {{Cpu, k_cosine_similarity}}, .save = {in(0), in(1), out(0)}, .vjp = vjp_cosine_similarity,
+  .shard = {"loss-red"}, .doc = "Cosine of the angle between vectors along dim; lengths below eps count as eps.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4})); s(s.t({3, 4}), s.t({4}), -1); s(s.t({2, 3, 2}), s.t({2, 3, 2})); s(s.t({3, 0}), s.t({3, 0})); }),
 OP("pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
   .types = loss_types,
   .decompose = [](const Args& a) -> Results {

@@ -24,6 +24,15 @@ double largest(DType t) {
 }
 
 constexpr OpDef table[] = {
+OP("_logsumexp_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
+  .types = float_same,
+  // Infinite results (pytorch/pytorch#49724): nothing adds to -inf; +inf comes from the elements that are +inf.
+  .scalar = SCALAR(x * exp_(where_(y == where_(isinf_(z) & (z < T(0)), T(0), z), T(0), y - where_(isinf_(z) & (z < T(0)), T(0), z)))),
+  .save = {in(1).if_needs(0), in(2).if_needs(0), out(0)},
+  .vjp = [](const Grad& g) { return grads(G(0) { return _logsumexp_backward(g.dy(), g.in(1), g.in(2)); },
+                                          G(1) { return g.dy() * g.out(); }, G(2) { return -(g.dy() * g.out()); }); },
+  .shard = Shard::pointwise(), .doc = "Gradient of logsumexp: grad * exp(self - result); grad and result broadcast.",
+  .samples = [](SampleGen& s) { s(s.t({3, 4}), s.t({3, 4}), s.t({3, 4}, range(4, 5))); s(s.t({3, 1}), s.t({3, 4}), s.t({3, 1}, range(4, 5))); s(s.t({}), s.t({}), s.t({}, range(4, 5))); }),
 OP("deg2rad(Tensor self) -> Tensor",
   .forms = InPlace | Out, .types = float_types,
   .scalar = SCALAR(x * T(0.017453292519943295)),

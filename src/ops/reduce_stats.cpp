@@ -70,9 +70,11 @@ Tensor product_of_others(const Tensor& x, int64_t d) {
   Tensor after = cumprod(cat({first, x.narrow(d, 1, n - 1).flip(d)}, d), d).flip(d);
   return before * after;
 }
-Tensor prod_gradient(const Tensor& x, const Tensor& dy, int64_t d, bool keepdim) {
+Tensor prod_gradient(const Grad& g, const Tensor& x, const Tensor& dy, int64_t d, bool keepdim) {
   if (x.dim() == 0) return dy;
-  return (keepdim ? dy : dy.unsqueeze(d)) * product_of_others(x, d).conj();
+  Tensor up = keepdim ? dy : dy.unsqueeze(d);
+  if (!g.create_graph() && is_floating_point(x.dtype())) return _prod_backward(up, x, d);
+  return up * product_of_others(x, d).conj();
 }
 
 // ---- var, std ----
@@ -114,16 +116,13 @@ void run_var(const KernelCtx& k, bool root, bool mean) {
   // As a running mean has it: an infinity among the elements gives NaN.
   if (mean) cpu::copy_elements(k.out(1), k.out(1).masked_fill(k.out(1).abs() == kInf, std::numeric_limits<double>::quiet_NaN()));
 }
-// d var / d self, given the gradient of var. Half types go through float32: the rounded mean would dominate.
+// d var / d self, given the gradient of var.
 Tensor var_gradient(const Grad& g, const Tensor& dy) {
-  Tensor x = g.in(0), up = unreduce(g, dy, g.sizes(0), g.value(1), g.flag(3));
-  DType t = x.dtype();
-  bool half = t == kHalf || t == kBFloat16;
-  if (half) x = x.to(kFloat), up = up.to(kFloat);
-  double dof = count_reduced(g, g.sizes(0), g.value(1)) - correction_of(g, 2);
-  Tensor centered = x - (x.dim() ? x.mean(wrapped_dims(g, g.value(1), x.dim()), true) : x);
-  Tensor r = up * (2 / dof) * centered;
-  return half ? r.to(t) : r;
+  Tensor x = g.in(0), up = with_reduced_dims(g, dy, x.dim(), g.value(1), g.flag(3));
+  double correction = correction_of(g, 2);
+  std::vector<int64_t> dims = wrapped_dims(g, g.value(1), x.dim());
+  if (!is_complex(x.dtype())) return _var_backward(up, x, OptionalIntArrayRef(dims), correction);
+  return up * (2 / (count_reduced(g, g.sizes(0), g.value(1)) - correction)) * (x - (x.dim() ? x.mean(dims, true) : x));
 }
 Tensor std_gradient(const Grad& g, const Tensor& dy, const Tensor& result) {
   return var_gradient(g, (dy / (result * 2)).masked_fill(result == 0, 0));
@@ -237,7 +236,7 @@ OP("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=
   .forms = Out, .types = any_types, .infer = infer_prod, .kernels = {{Cpu, k_prod}}, .save = {in(0)},
   .vjp = [](const Grad& g) { return grads(G(0) { int64_t n = int64_t(g.sizes(0).size()), d = g.integer(1) < 0 ? g.integer(1) + n : g.integer(1);
       Tensor x = g.in(0); if (g.has(3)) x = x.to(DType(g.integer(3)));
-      return prod_gradient(x, g.dy(), d, g.flag(2)).to(g.dtype_of(0)); }); },
+      return prod_gradient(g, x, g.dy(), d, g.flag(2)).to(g.dtype_of(0)); }); },
   .shard = {"red-prod"}, .doc = "Product over a dim; bool and integers give int64.",
   .samples = [](SampleGen& s) { s(s.t({3, 4}), 0); s(s.t({2, 3, 4}), -1, true); s(s.t({}), 0); }),
 OP("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
@@ -246,7 +245,7 @@ OP("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
   .decompose = [](const Args& a) -> Results { return prod(a.tensor(0).reshape({-1}), 0, false, opt_dtype(a, 1)); },
   .save = {in(0)},
   .vjp = [](const Grad& g) { return grads(G(0) { Tensor x = g.in(0); if (g.has(1)) x = x.to(DType(g.integer(1)));
-      return prod_gradient(x.reshape({-1}), g.dy(), 0, false).reshape(g.sizes(0)).to(g.dtype_of(0)); }); },
+      return prod_gradient(g, x.reshape({-1}), g.dy(), 0, false).reshape(g.sizes(0)).to(g.dtype_of(0)); }); },
   .shard = {"red-prod"}, .doc = "Product of all elements; 1 for none.", .samples = [](SampleGen& s) { s.unary({{}, {5}, {3, 4}, {0, 3}}); }),
 OP("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
   .forms = Out, .types = any_types,
@@ -330,10 +329,8 @@ OP("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=Fals
 OP("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
   .forms = Out, .types = any_types, .infer = infer_logsumexp, .kernels = {{Cpu, k_logsumexp}}, .save = {in(0), out(0)},
   .vjp = [](const Grad& g) { return grads(G(0) {
-      Tensor x = g.in(0), y = with_reduced_dims(g, g.out(), x.dim(), g.value(1), g.flag(2));
-      // Infinite results (pytorch/pytorch#49724): nothing adds to -inf; +inf comes from the elements that are +inf.
-      y = y.masked_fill(y == -kInf, 0);
-      return with_reduced_dims(g, g.dy(), x.dim(), g.value(1), g.flag(2)) * (x - y).masked_fill(x == y, 0).exp(); }); },
+      int64_t n = g.in(0).dim();
+      return _logsumexp_backward(with_reduced_dims(g, g.dy(), n, g.value(1), g.flag(2)), g.in(0), with_reduced_dims(g, g.out(), n, g.value(1), g.flag(2))); }); },
   .shard = {"red-nonlin"}, .doc = "log(sum(exp(self))) over dims, without overflow; -inf for nothing.",
   .samples = [](SampleGen& s) { if (is_floating_point(s.dtype())) { s(s.t({3, 4}), std::vector<int64_t>{0}); s(s.t({2, 3, 4}), std::vector<int64_t>{0, -1}, true); s(s.t({}), std::vector<int64_t>{0}); } }),
 OP("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",

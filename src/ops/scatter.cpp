@@ -36,7 +36,7 @@ void k_gather(const KernelCtx& k) {
     const T* from = static_cast<const T*>(self.data_ptr());
     T* to = static_cast<T*>(k.out().data_ptr());
     int64_t ds = w.dim_stride, cs = w.column_stride;
-    w.each([&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
+    w.each(k, d, true, [&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
       const T* p = from + base;
       if (ds == 1 && cs == 0) for (int64_t i = 0; i < n; ++i) to[at + i] = p[idx[i]];
       else if (cs == 0) for (int64_t i = 0; i < n; ++i) to[at + i] = p[idx[i] * ds];
@@ -48,13 +48,17 @@ void k_gather(const KernelCtx& k) {
 struct ScatterWrite {
   Tensor out, src;
   AlongDim walk;
+  int64_t dim = 0;
   bool any = false;
+  // Where the walk meets whole rows of out, each once, it copies self's row right before it adds to it.
+  const void* self_rows = nullptr;
 };
-// Checks, then copies self to out. `src` undefined: a number is written. It is cut to the index's shape.
-ScatterWrite start_scatter(const KernelCtx& k, const Tensor& src) {
+// Checks, then copies self to out, unless `by_rows` and the walk can. `src` undefined: a number is written. It is cut to
+// the index's shape.
+ScatterWrite start_scatter(const KernelCtx& k, const Tensor& src, bool by_rows = false) {
   ScatterWrite w;
   const Tensor &self = k.tensor(0), &index = k.tensor(2);
-  int64_t d = wrap_dim(k, k.integer(1), self.dim());
+  int64_t d = w.dim = wrap_dim(k, k.integer(1), self.dim());
   // An empty index may have any dtype, as upstream.
   VESTA_CHECK_AS(TypeError, index.dtype() == kLong || index.numel() == 0, k.name(), ": expected int64 indices, got ", dtype_name(index.dtype()));
   check_index_shape(k, self, d, index);
@@ -73,8 +77,10 @@ ScatterWrite start_scatter(const KernelCtx& k, const Tensor& src) {
   }
   w.any = index.numel() > 0;
   w.out = at_least_1d(k.out());
-  if (w.any) w.walk = along_dim(k, w.out, d, at_least_1d(index));  // scans the indices before anything is written
-  cpu::copy_elements(k.out(), self);
+  if (w.any) w.walk = along_dim(k, w.out, d, at_least_1d(index));
+  if (by_rows && w.any && w.walk.column_stride == 0 && self.is_contiguous() && w.walk.others * w.walk.size == w.out.numel())
+    w.self_rows = self.data_ptr();
+  else cpu::copy_elements(k.out(), self);
   return w;
 }
 
@@ -86,13 +92,13 @@ void k_scatter_src(const KernelCtx& k) {
     const T* from = static_cast<const T*>(w.src.data_ptr());
     T* to = static_cast<T*>(w.out.data_ptr());
     int64_t ds = w.walk.dim_stride, cs = w.walk.column_stride;
-    w.walk.each([&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
+    w.walk.each(k, w.dim, false, [&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
       if (ds == 1 && cs == 0) for (int64_t i = 0; i < n; ++i) to[base + idx[i]] = from[at + i];
       else for (int64_t i = 0; i < n; ++i) to[base + idx[i] * ds + i * cs] = from[at + i];
     });
   });
 }
-void write_value(ScatterWrite& w, const Scalar& v) {
+void write_value(const Args& k, ScatterWrite& w, const Scalar& v) {
   if (!w.any) return;
   Tensor value = empty_cpu({1}, w.out.dtype());
   cpu::fill_elements(value, v);
@@ -101,16 +107,18 @@ void write_value(ScatterWrite& w, const Scalar& v) {
     const T x = *static_cast<const T*>(value.data_ptr());
     T* to = static_cast<T*>(w.out.data_ptr());
     int64_t ds = w.walk.dim_stride, cs = w.walk.column_stride;
-    w.walk.each([&](const int64_t* idx, int64_t base, int64_t, int64_t n) {
+    w.walk.each(k, w.dim, false, [&](const int64_t* idx, int64_t base, int64_t, int64_t n) {
       for (int64_t i = 0; i < n; ++i) to[base + idx[i] * ds + i * cs] = x;
     });
   });
 }
 void k_scatter_value(const KernelCtx& k) {
   ScatterWrite w = start_scatter(k, {});
-  write_value(w, k.scalar(3));
+  write_value(k, w, k.scalar(3));
 }
 
+constexpr int64_t kTogether = 16;  // elements: two cache lines of indices, one of float32
+constexpr int64_t kAhead = 384;    // elements whose indices are fetched before their turn
 void accumulate(const KernelCtx& k, ScatterWrite& w, Combine op) {
   if (!w.any) return;
   DType t = sum_dtype(w.out.dtype());
@@ -120,12 +128,23 @@ void accumulate(const KernelCtx& k, ScatterWrite& w, Combine op) {
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>) {
       const T* from = from_t.data_ptr<T>();
       T* to = to_t.data_ptr<T>();
-      int64_t ds = w.walk.dim_stride, cs = w.walk.column_stride;
-      w.walk.each([&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
+      const T* self = static_cast<const T*>(w.self_rows);
+      int64_t ds = w.walk.dim_stride, cs = w.walk.column_stride, length = w.walk.length;
+      w.walk.each(k, w.dim, false, [&](const int64_t* idx, int64_t base, int64_t at, int64_t n) {
+        if (self && at % length == 0) std::copy_n(self + base, w.walk.size, to + base);
         if (op == Combine::Sum && ds == 1 && cs == 0) {
           T* row = to + base;
           const T* add = from + at;
-          for (int64_t i = 0; i < n; ++i) combine_into(Combine::Sum, row[idx[i]], add[i]);
+          int64_t i = 0;
+          for (; i + kTogether <= n; i += kTogether) {
+            // Rows are short, and the checks before each one wait for its indices: they are asked for ahead.
+            __builtin_prefetch(idx + i + kAhead);
+            __builtin_prefetch(idx + i + kAhead + kTogether / 2);
+            __builtin_prefetch(add + i + kAhead);
+            if (self) __builtin_prefetch(self + base + i + kAhead);
+            for (int64_t j = i; j < i + kTogether; ++j) combine_into(Combine::Sum, row[idx[j]], add[j]);
+          }
+          for (; i < n; ++i) combine_into(Combine::Sum, row[idx[i]], add[i]);
         } else if (op == Combine::Sum) for (int64_t i = 0; i < n; ++i) combine_into(Combine::Sum, to[base + idx[i] * ds + i * cs], from[at + i]);
         else for (int64_t i = 0; i < n; ++i) combine_into(op, to[base + idx[i] * ds + i * cs], from[at + i]);
       });
@@ -134,7 +153,7 @@ void accumulate(const KernelCtx& k, ScatterWrite& w, Combine op) {
   if (!to_t.is_same(w.out)) cpu::copy_elements(w.out, to_t);
 }
 void k_scatter_add(const KernelCtx& k) {
-  ScatterWrite w = start_scatter(k, k.tensor(3));
+  ScatterWrite w = start_scatter(k, k.tensor(3), k.tensor(0).dtype() == sum_dtype(k.tensor(0).dtype()));
   accumulate(k, w, Combine::Sum);
 }
 void k_scatter_reduce_legacy(const KernelCtx& k) {
@@ -156,7 +175,7 @@ void k_scatter_reduce_two(const KernelCtx& k) {
   bool include_self = k.flag(5);
   ScatterWrite w = start_scatter(k, k.tensor(3));
   if (!w.any) return;
-  if (!include_self) write_value(w, combine_identity(op, w.out.dtype()));
+  if (!include_self) write_value(k, w, combine_identity(op, w.out.dtype()));
   accumulate(k, w, op);
   if (name == "mean") {
     int64_t d = wrap_dim(k, k.integer(1), w.out.dim());

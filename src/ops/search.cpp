@@ -18,18 +18,24 @@ void infer_search(InferCtx& c, int values_at, int int32_at) {
   bool tensor = c.value(values_at).kind == ValueKind::Tensor;
   c.out(0, tensor ? c.sizes(values_at) : ArrayRef<SymInt>(), c.flag(int32_at) ? kInt : kLong, c.tensor(tensor ? values_at : (values_at ? 0 : 1)).device());
 }
-// First position whose element is not below v (left) or above v (right); written so that NaN counts as largest.
-template <class T>
-int64_t position(const T* p, const int64_t* sorter, int64_t n, T v, bool right) {
-  int64_t lo = 0, hi = n;
-  while (lo < hi) {
-    int64_t mid = lo + (hi - lo) / 2;
-    T m = p[sorter ? sorter[mid] : mid];
-    bool stop = right ? comparable(m) > comparable(v) : comparable(m) >= comparable(v);
-    if (!stop) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo;
+// For each of up to kTogether values the first position whose element is not below it (left) or above it (right), written
+// so that NaN counts as largest. Side by side and without a branch: a single search waits for every load, and guesses
+// half of its branches wrong. Sequences that NaN ends are not in order for these comparisons, so the middles are those of
+// the plain bisection.
+constexpr int kTogether = 16;
+template <bool right, class T>
+void positions(const T* p, const int64_t* sorter, int64_t n, const T* v, int count, int64_t* to) {
+  int64_t low[kTogether] = {}, high[kTogether];
+  std::fill_n(high, kTogether, n);
+  for (int64_t size = n; size > 0; size /= 2)  // the longest interval left
+    for (int i = 0; i < count; ++i) {
+      const int64_t lo = low[i], hi = high[i], mid = (lo + hi) >> 1, at = mid < n ? mid : n - 1;
+      const auto m = comparable(p[sorter ? sorter[at] : at]), x = comparable(v[i]);
+      const bool below = right ? !(m > x) : !(m >= x);
+      low[i] = lo + ((mid + 1 - lo) & -int64_t(below & (lo < hi)));
+      high[i] = mid + ((hi - mid) & -int64_t(below));
+    }
+  std::copy_n(low, count, to);
 }
 void run_search(const KernelCtx& k, const Tensor& sequence, Tensor values, bool right, const Tensor& sorter) {
   VESTA_CHECK(sequence.dim() > 0, k.name(), ": expected boundaries with at least 1 dim");
@@ -60,9 +66,13 @@ void run_search(const KernelCtx& k, const Tensor& sequence, Tensor values, bool 
     const T *p = s.data_ptr<T>(), *q = v.data_ptr<T>();
     int64_t* to = r.data_ptr<int64_t>();
     parallel_for(0, v.numel(), 2048, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t base = shared ? 0 : i / row * n;
-        to[i] = position(p + base, o ? o + base : nullptr, n, q[i], right);
+      for (int64_t i = begin; i < end;) {
+        int64_t base = shared ? 0 : i / row * n, stop = shared ? end : std::min(end, (i / row + 1) * row);
+        int count = int(std::min<int64_t>(kTogether, stop - i));
+        const int64_t* order_of = o ? o + base : nullptr;
+        if (right) positions<true>(p + base, order_of, n, q + i, count, to + i);
+        else positions<false>(p + base, order_of, n, q + i, count, to + i);
+        i += count;
       }
     });
   });

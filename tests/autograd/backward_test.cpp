@@ -488,6 +488,17 @@ TEST(Grad, of_some_inputs_leaves_the_gradients_of_others_uncomputed) {
   EXPECT_EQ(values(w.grad()), (Doubles{9, 12, 15}));
 }
 
+TEST(Backward, accumulates_into_inputs_that_are_results_of_other_calls) {
+  Tensor x = param({1, 2}), y = param({3, 4});
+  Tensor z = x * x, w = y * z + x * y + y * y;
+  autograd::backward({w}, {ones({2}, kDouble)}, true, false, {x, z});
+  EXPECT_EQ(values(x.grad()), (Doubles{2 * 1 * 3 + 3, 2 * 2 * 4 + 4}));
+  EXPECT_EQ(values(z.grad()), (Doubles{3, 4}));
+  EXPECT_FALSE(y.grad().defined());
+  autograd::backward({w}, {ones({2}, kDouble)}, false, false, {z});
+  EXPECT_EQ(values(z.grad()), (Doubles{6, 8}));
+}
+
 TEST(Backward, keeps_shapes_of_many_dims_and_of_absent_arguments) {
   Tensor x = randn({1, 2, 1, 2, 1, 3, 1, 2}, kDouble).requires_grad_();
   Tensor y = randn({2, 1, 1, 3, 1, 1}, kDouble).requires_grad_();

@@ -254,5 +254,117 @@ TEST(SavedValue, gives_values_of_the_common_kinds_and_names_what_it_holds_instea
   EXPECT_CONTAINS(error_of<TypeError>([] { SavedValue().toBool(); }), "none");
 }
 
+// Reads needs_input_grad in backward: it follows what the running pass asks for.
+struct Asks : autograd::Function<Asks> {
+  static inline std::vector<bool> needed;
+  static Tensor forward(autograd::AutogradContext* ctx, Tensor a, Tensor b) {
+    ctx->save_for_backward({a, b});
+    return a * b;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* ctx, autograd::variable_list dy) {
+    needed = {ctx->needs_input_grad(0), ctx->needs_input_grad(1)};
+    auto saved = ctx->get_saved_variables();
+    return {dy[0] * saved[1], dy[0] * saved[0]};
+  }
+};
+TEST(Function, needs_input_grad_is_that_of_the_running_pass) {
+  Tensor a = param({1, 2}), b = param({3, 4});
+  Tensor y = Asks::apply(a, b).sum();
+  EXPECT_EQ(values(autograd::grad({y}, {a}, {}, true)[0]), (Doubles{3, 4}));
+  EXPECT_EQ(Asks::needed, (std::vector<bool>{true, false}));
+  EXPECT_EQ(values(autograd::grad({y}, {b}, {}, true)[0]), (Doubles{1, 2}));
+  EXPECT_EQ(Asks::needed, (std::vector<bool>{false, true}));
+  y.backward();
+  EXPECT_EQ(Asks::needed, (std::vector<bool>{true, true}));
+}
+
+struct TakesList : autograd::Function<TakesList> {
+  static Tensor forward(autograd::AutogradContext* ctx, TensorList tensors, double scale) {
+    ctx->saved_data["scale"] = scale;
+    return (tensors[0] + tensors[1]) * scale;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* ctx, autograd::variable_list dy) {
+    Tensor g = dy[0] * ctx->saved_data["scale"].toDouble();
+    return {g, g, Tensor()};
+  }
+};
+TEST(Function, takes_a_list_of_tensors_that_it_does_not_own) {
+  Tensor a = param({1, 2}), b = param({3, 4});
+  std::vector<Tensor> list{a, b};
+  TakesList::apply(TensorList(list), 3.0).sum().backward();
+  EXPECT_EQ(values(a.grad()), (Doubles{3, 3}));
+  EXPECT_EQ(values(b.grad()), (Doubles{3, 3}));
+}
+
+struct WritesMemory : autograd::Function<WritesMemory> {
+  static Tensor forward(autograd::AutogradContext* ctx, Tensor x) {
+    x.data_ptr<float>()[0] = 2;
+    ctx->mark_dirty({x});
+    return x;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list dy) {
+    return {dy[0] * 5};
+  }
+};
+TEST(Function, mark_dirty_raises_the_version_so_that_stale_saved_tensors_are_found) {
+  Tensor a = param({1, 2});
+  Tensor x = a * 1, before = x * x;
+  auto version = x._version();
+  Tensor y = WritesMemory::apply(x);
+  EXPECT_GT(x._version(), version);
+  y.sum().backward();
+  EXPECT_EQ(values(a.grad()), (Doubles{5, 5}));
+  EXPECT_CONTAINS(error_of<ValueError>([&] { before.sum().backward(); }), "inplace operation");
+}
+
+struct GivesWrongShape : autograd::Function<GivesWrongShape> {
+  static Tensor forward(autograd::AutogradContext*, Tensor x) { return x * 2; }
+  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list) {
+    return {ones({5}, kDouble)};
+  }
+};
+TEST(Function, a_gradient_of_another_shape_is_summed_where_it_was_broadcast_and_an_error_otherwise) {
+  Tensor wrong = param({1, 2, 3});
+  std::string e = error_of<ValueError>([&] { GivesWrongShape::apply(wrong).sum().backward(); });
+  EXPECT_CONTAINS(e, "GivesWrongShape");
+  EXPECT_CONTAINS(e, "index 0");
+  EXPECT_CONTAINS(e, "[5]");
+  EXPECT_CONTAINS(e, "expected shape compatible with [3]");
+  EXPECT_FALSE(wrong.grad().defined());
+  Tensor one = param({1});
+  GivesWrongShape::apply(one).sum().backward();
+  EXPECT_EQ(values(one.grad()), (Doubles{5}));
+}
+
+// Each step of backward runs a pass of its own: a recursion that no stack would hold.
+struct Descends : autograd::Function<Descends> {
+  static Tensor forward(autograd::AutogradContext* ctx, Tensor x) {
+    AutoGradMode on(true);
+    Tensor below = x.detach().requires_grad_() - 1;
+    ctx->saved_data["below"] = below;
+    return below.detach();
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* ctx, autograd::variable_list dy) {
+    Tensor below = ctx->saved_data["below"].toTensor();
+    if (below.item<double>() > 0) {
+      AutoGradMode on(true);
+      Descends::apply(below).sum().backward();
+    } else if (below.item<double>() < 0) {
+      throw ValueError("too deep");
+    }
+    return dy;
+  }
+};
+TEST(Function, backward_passes_inside_of_each_other_may_be_thousands) {
+  Tensor depth = param({5000});
+  Descends::apply(depth).sum().backward();
+  EXPECT_EQ(values(depth.grad()), (Doubles{1}));
+  // An exception from the bottom reaches the caller through all of them.
+  Tensor uneven = param({500.5});
+  EXPECT_CONTAINS(error_of<ValueError>([&] { Descends::apply(uneven).sum().backward(); }), "too deep");
+  (depth * 2).sum().backward();
+  EXPECT_EQ(values(depth.grad()), (Doubles{3}));
+}
+
 }  // namespace
 }  // namespace vesta

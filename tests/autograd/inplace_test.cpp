@@ -278,5 +278,22 @@ TEST(IndexWrites, carry_gradients_of_every_kind) {
       {x, v}));
 }
 
+// Hooks belong to the value on which they were registered, a retained gradient to the tensor.
+TEST(Inplace, hooks_stay_with_the_value_that_was_overwritten_and_a_retained_gradient_moves_on) {
+  Tensor x = param({1, 1}), a = x * 1;
+  std::vector<Doubles> old_values, new_values;
+  a.register_hook([&](const Tensor& g) { return old_values.push_back(values(g)), Tensor(); });
+  a.retain_grad();
+  a.mul_(2);
+  a.mul_(2);
+  a.register_hook([&](const Tensor& g) { return new_values.push_back(values(g)), Tensor(); });
+  (a + 1).sum().backward();
+  EXPECT_EQ(old_values, (std::vector<Doubles>{{4, 4}}));
+  EXPECT_EQ(new_values, (std::vector<Doubles>{{1, 1}}));
+  EXPECT_TRUE(a.retains_grad());
+  EXPECT_EQ(values(a.grad()), (Doubles{1, 1}));
+  EXPECT_EQ(values(x.grad()), (Doubles{4, 4}));
+}
+
 }  // namespace
 }  // namespace vesta

@@ -26,6 +26,8 @@ TEST(Indexing, integers_select) {
                   "too many indices: 4 for a tensor with 3 dims");
 }
 
+TEST(Indexing, an_empty_list_of_indices_is_an_error) { EXPECT_THROW(zeros({2, 3}).index({}), ValueError); }
+
 TEST(Indexing, slices_are_views_with_pythons_clamping) {
   Tensor t = arange(10, kFloat);
   EXPECT_EQ(values(t.index({Slice(2, 5)})), (Doubles{2, 3, 4}));

@@ -191,6 +191,7 @@ TEST(Conv, AgreesWithTheLoopForGroups) {
 TEST(Conv, AgreesWithTheLoopForDepthwiseShapes) {
   for (const int64_t width : {5, 16, 31, 70})
     check_all(shape(2, 6, 6, 6, {7, width}, {3, 3}, 1, 1), float_types());
+  check_all(shape(2, 6, 6, 6, {3, 5, 33}, {1, 3, 3}, 1, 1), float_types());
   check_all(shape(2, 18, 18, 18, {9, 12}, {5, 3}, 2, 2), float_types());
   check_all(shape(1, 5, 5, 10, {12, 11}, {3, 4}, 1, 1, 2), float_types());  // two results a channel
   check_all(shape(2, 3, 3, 3, {4, 7, 9}, {2, 3, 3}, 3, 1), float_types());
@@ -220,6 +221,25 @@ TEST(Conv, AgreesWithTheLoopWithoutAPaddedCopy) {
   check_all(shape(9, 1, 64, 64, {1, 1}, {3, 3}, 1, 1), {Elem::F32});
   check_all(shape(2, 1, 1024, 16, {3, 3}, {1, 1}, 2),
             {Elem::F32});  // weight rows 4096 bytes apart are copied
+}
+
+// Result channels that fill vectors run by chains over taps: images as rows of tiles where lines are short, merged taps where
+// channels are few, tiles at a line's edges, boxes cut in every dim, blocks of rows, kernels wider than the image.
+TEST(Conv, AgreesWithTheLoopByChains) {
+  check_all(shape(17, 1, 32, 48, {5, 6}, {3, 3}, 1, 1), float_types());
+  check_all(shape(9, 1, 40, 34, {7, 7}, {3, 3}, 2, 1), float_types());
+  check_all(shape(16, 1, 33, 16, {3, 4, 5}, {2, 3, 3}, 1, 1), {Elem::F32, Elem::BF16});
+  check_all(shape(16, 1, 32, 16, {6, 11}, {3, 3}, 1, 1), {Elem::F32, Elem::F16});
+  check_all(shape(2, 1, 16, 16, {8, 33}, {3, 5}, 1, 2, 2), float_types());
+  check_all(shape(1, 1, 64, 16, {5000}, {5}, 2, 2), {Elem::F32});
+  check_all(shape(1, 1, 16, 32, {4100}, {7}, 3, 3), {Elem::F32, Elem::F64});
+  check_all(shape(1, 1, 32, 32, {9, 12, 30}, {3, 3, 3}, 1, 1), {Elem::F32});
+  check_all(shape(2, 1, 16, 16, {6, 11, 29}, {3, 3, 3}, 2, 1), float_types());
+  check_all(shape(3, 2, 64, 96, {9, 15}, {3, 3}, 2, 1), {Elem::F32, Elem::BF16});
+  check_all(shape(4, 2, 64, 160, {7, 9}, {1, 1}), float_types());
+  check_all(shape(1, 1, 64, 320, {6, 6}, {3, 3}, 1, 1), {Elem::F32});
+  check_all(shape(2, 1, 64, 32, {2, 3}, {5, 7}, 1, 3), float_types());
+  check_all(shape(2, 1, 64, 32, {9, 9}, {2, 2}, 3), float_types());  // results and sources that no tap meets
 }
 
 TEST(Conv, AgreesWithTheLoopOnRandomShapes) {

@@ -475,6 +475,28 @@ TEST_F(GemmTest, FewRowsOrColumnsAlongContiguousRowsAreRight) {
         }
 }
 
+TEST_F(GemmTest, UpToSixteenRowsOrColumnsAlongALargeMatrixAreRight) {
+  for (CpuIsa level : levels())
+    for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[3], kAll[4], kAll[5]})
+      for (bool rows : {true, false}) {
+        // A little more than 4 MiB; odd K ends in half a pair of bf16.
+        const int64_t bytes = t.type == GemmType::F64 ? 8 : t.type == GemmType::F32 ? 4 : 2;
+        const int64_t few = rows ? pick(5, 10) : pick(11, 16), many = pick(900, 1100);
+        const int64_t k = (int64_t{9} << 19) / bytes / many + pick(0, 1);
+        Case c{.type = t.type,
+               .out = t.out,
+               .m = rows ? few : many,
+               .n = rows ? many : few,
+               .k = k,
+               .a = rows ? kLayouts[rng_() % 5] : Layout::Column,
+               .b = rows ? (few % 2 ? Layout::Row : Layout::Padded) : kLayouts[rng_() % 5]};
+        c.alpha = -0.5;
+        c.beta = 2;
+        c.bias = c.apply = c.residual = true;
+        check(level, c, rng_);
+      }
+}
+
 TEST_F(GemmTest, UpToSixteenRowsOrColumnsOfVeryLongDotProductsAreRight) {
   for (CpuIsa level : levels())
     for (TypePair t : {kAll[0], kAll[1], kAll[2], kAll[5]})

@@ -35,5 +35,33 @@ TEST(Rows, SumsScaledSumsAndMasksEqualALoop) {
       }
 }
 
+TEST(Rows, IndexedSumsEqualALoopAndReadNoIndexTooMany) {
+  std::mt19937_64 engine(8);
+  std::normal_distribution<double> normal;
+  for (Elem type : float_types())
+    for (int64_t n : {1, 15, 16, 130, 300})
+      for (int64_t count : {0, 1, 7, 40})
+        for (CpuIsa level : levels()) {
+          constexpr int64_t kRows = 9;
+          Array table(type, kRows * n);
+          for (int64_t i = 0; i < table.size(); ++i) table.set(i, normal(engine));
+          std::vector<int64_t> index(static_cast<size_t>(count + 3));
+          for (auto& i : index) i = int64_t(engine() % kRows);
+          const bool wide = type == Elem::F64;
+          std::vector<double> acc64(size_t(n), 0.5), want(size_t(n), 0.5), size(size_t(n), 1);
+          std::vector<float> acc32(size_t(n), 0.5f);
+          for (int64_t k = 0; k < count; ++k)
+            for (int64_t i = 0; i < n; ++i) {
+              want[size_t(i)] += table[index[size_t(k)] * n + i];
+              size[size_t(i)] += std::fabs(table[index[size_t(k)] * n + i]);
+            }
+          row_table(level).add_indexed(type, table.data(), index.data(), count, count + 3,
+                                       wide ? static_cast<void*>(acc64.data()) : acc32.data(), n);
+          for (int64_t i = 0; i < n; ++i)
+            ASSERT_NEAR(wide ? acc64[size_t(i)] : double(acc32[size_t(i)]), want[size_t(i)],
+                        double(count + 1) * epsilon(wide ? Elem::F64 : Elem::F32) * size[size_t(i)]);
+        }
+}
+
 }  // namespace
 }  // namespace vesta::cpu

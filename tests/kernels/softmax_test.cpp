@@ -39,8 +39,21 @@ std::vector<double> reference_backward(const Array& dy, const Array& y, SoftmaxS
   return dx;
 }
 
-const SoftmaxShape kShapes[] = {{1, 1, 1},     {3, 5, 1}, {7, 16, 1},  {4, 33, 1}, {2, 1000, 1},
-                                {1, 70001, 1}, {3, 9, 2}, {2, 17, 16}, {2, 6, 37}, {5, 1, 3}};
+const SoftmaxShape kShapes[] = {
+    {1, 1, 1},
+    {3, 5, 1},
+    {7, 16, 1},
+    {4, 33, 1},
+    {2, 1000, 1},
+    {1, 70001, 1},
+    {3, 9, 2},
+    {2, 17, 16},
+    {2, 6, 37},
+    {5, 1, 3},
+    // Several bands and a narrower last one; a band of one vector; columns without scratch.
+    {2, 20, 1700},
+    {1, 2000, 40},
+    {1, 9000, 21}};
 
 TEST(Softmax, MatchesFloat64ForEveryTypeLevelAndLayout) {
   for (CpuIsa level : levels())
@@ -124,8 +137,19 @@ TEST(Softmax, WorksInPlaceAndDoesNotDependOnTheThreadCount) {
   softmax_forward(Elem::F32, x.data(), one.data(), {300, 129, 1}, false);
   set_num_threads(3);
   softmax_forward(Elem::F32, many.data(), many.data(), {300, 129, 1}, false);
-  set_num_threads(threads);
   EXPECT_TRUE(one.same_bits(many));
+  Array columns = x;
+  set_num_threads(1);
+  softmax_forward(Elem::F32, x.data(), one.data(), {2, 30, 645}, false);
+  set_num_threads(3);
+  softmax_forward(Elem::F32, columns.data(), columns.data(), {2, 30, 645}, false);
+  EXPECT_TRUE(one.same_bits(columns));
+  Array dx(Elem::F32, x.size());
+  softmax_backward(Elem::F32, x.data(), one.data(), dx.data(), {2, 30, 645}, false);
+  set_num_threads(1);
+  softmax_backward(Elem::F32, x.data(), one.data(), one.data(), {2, 30, 645}, false);
+  set_num_threads(threads);
+  EXPECT_TRUE(one.same_bits(dx));
 }
 
 TEST(Softmax, RejectsIntegers) {

@@ -2,10 +2,41 @@
 #include <sstream>
 
 #include "support/expect.h"
+#include "vesta/indexing.h"
 #include "vesta/nn.h"
+#include "vesta/ops.h"
 
 namespace vesta::nn {
 namespace {
+
+TEST(ModuleList, ExtendsByAnyRowOfModulesAndGivesTypedPointers) {
+  ModuleList list;
+  list->extend(std::vector<Linear>{Linear(2, 3), Linear(3, 4)});
+  list->extend(std::vector<ModulePtr<ReLUImpl>>{make_module<ReLUImpl>()});
+  ASSERT_EQ(list->size(), 3u);
+  ModulePtr<LinearImpl> second = list->ptr<LinearImpl>(1);
+  EXPECT_EQ(second->options.out_features(), 4);
+  EXPECT_EQ(second.get(), list[1].get());
+  EXPECT_THROW(list->ptr<LinearImpl>(2), TypeError);
+  Sequential row(Linear(2, 2), ReLU());
+  EXPECT_EQ(row->ptr<ReLUImpl>(1).get(), row[1].get());
+}
+
+TEST(Sequential, CallsUnpoolingWithItsLastArgumentLeftOut) {
+  Sequential row(MaxUnpool1d(3));
+  // Values go to the places from which pooling took them.
+  Tensor values = arange(1, 4).to(kFloat).view({1, 1, 3}), places = arange(1, 6, 2).view({1, 1, 3});
+  Tensor expected = zeros({1, 1, 9});
+  for (int64_t k = 0; k < 3; ++k) expected.index_put_({0, 0, 2 * k + 1}, double(k + 1));
+  EXPECT_TRUE(equal(row->forward(values, places), expected));
+}
+
+TEST(Braces, OfOneNumberMeanThatNumberForAllDims) {
+  EXPECT_EQ(ReflectionPad2d{1}(zeros({1, 1, 3, 4})).sizes(), IntArrayRef({1, 1, 5, 6}));
+  EXPECT_EQ(
+      MaxUnpool3d { 3 } -> options.kernel_size()->at(2), 3);
+  EXPECT_THROW((ReflectionPad2d{1, 2, 3}), ValueError);
+}
 
 TEST(ModuleList, InsertRenumbersTheRest) {
   ModuleList list(Linear(1, 1), Tanh());

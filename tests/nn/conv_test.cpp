@@ -151,7 +151,7 @@ TEST(ConvTranspose, OutputPaddingEnlargesAndBiasIsAddedEverywhere) {
             }).find("expected an output_size from 4 to 6"),
             std::string::npos);
   EXPECT_NE(error_of([] {
-              ConvTranspose2d(ConvTranspose2dOptions(2, 2, 2).padding_mode(kReflect));
+              ConvTranspose2d(ConvTranspose2dOptions(2, 2, 2).padding_mode(kReflect))(zeros({1, 2, 3, 3}));
             }).find("kZeros"),
             std::string::npos);
 }

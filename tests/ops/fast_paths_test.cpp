@@ -316,6 +316,113 @@ TEST(FastPaths, SearchesInLockstepEqualOneByOne) {
   }
 }
 
+TEST(FastPaths, SearchesFollowABisectionAlsoWhereNanEndsTheSequence) {
+  for (int64_t n : {1, 3, 8, 100, 1023})
+    for (bool right : {false, true})
+      for (bool sorted_by_index : {false, true}) {
+        Tensor s = std::get<0>(draw({3, n}, 1).mul(4).round().sort()), v = draw({3, 53}, 2).mul(4).round();
+        s.slice(1, n - n / 4).fill_(NAN);
+        v.select(1, 7).fill_(NAN);
+        std::optional<Tensor> order;
+        Tensor shown = s;
+        if (sorted_by_index) {  // the same sequence, reached through a permutation
+          order = arange(n - 1, -1, -1, TensorOptions(kLong)).expand({3, n}).contiguous();
+          shown = s.flip({1});
+        }
+        Tensor found = searchsorted(shown, v, false, right, {}, order);
+        auto have = values(found), p = values(s), x = values(v);
+        for (int64_t i = 0; i < 3 * 53; ++i) {
+          int64_t low = 0, high = n;
+          while (low < high) {
+            int64_t mid = (low + high) / 2;
+            double m = p[size_t(i / 53 * n + mid)];
+            bool stop = right ? m > x[size_t(i)] : m >= x[size_t(i)];
+            stop ? high = mid : low = mid + 1;
+          }
+          ASSERT_EQ(have[size_t(i)], double(low)) << n << ", " << i << ", " << right;
+        }
+      }
+}
+
+TEST(FastPaths, GatherAndScatterAddOfLongAndShortRunsEqualALoop) {
+  const std::vector<std::vector<int64_t>> shapes = {{1, 9000}, {5, 4100}, {300, 3}, {40, 70}};
+  for (auto& shape : shapes)
+    for (int64_t dim : {0, 1})
+      for (DType t : {kFloat, kBFloat16, kLong})
+        for (bool whole : {false, true}) {  // whether the index has all of self's rows
+          Tensor self = draw(shape, 1, kDouble).mul(4).round().to(t);
+          std::vector<int64_t> picks = shape;
+          picks[size_t(dim)] = shape[size_t(dim)] * 2 + 1;
+          if (!whole) picks[size_t(1 - dim)] = std::max<int64_t>(1, shape[size_t(1 - dim)] / 2);
+          Tensor index = randint(0, shape[size_t(dim)], picks, Generator(3), TensorOptions(kLong));
+          Tensor src = draw(picks, 4, kDouble).mul(4).round().to(t);
+          auto x = values(self), sum = x, add = values(src), by = values(index);
+          auto got = values(self.gather(dim, index)), added = values(self.scatter_add(dim, index, src));
+          for (int64_t i = 0; i < picks[0]; ++i)
+            for (int64_t j = 0; j < picks[1]; ++j) {
+              size_t at = size_t(i * picks[1] + j),
+                     from = size_t(dim ? i * shape[1] + int64_t(by[at]) : int64_t(by[at]) * shape[1] + j);
+              ASSERT_EQ(got[at], x[from]) << dtype_name(t) << ", " << dim;
+              sum[from] += add[at];
+            }
+          for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(added[i], sum[i], t == kBFloat16 ? 0.5 : 1e-4);
+          for (int64_t wrong : {int64_t(-1), shape[size_t(dim)], INT64_MIN, INT64_MAX}) {
+            Tensor bad = index.clone(), before = self.clone();
+            bad.view({-1})[bad.numel() - 1] = wrong;
+            EXPECT_THROW(self.gather(dim, bad), IndexError);
+            EXPECT_THROW(self.scatter_add_(dim, bad, src), IndexError);
+            EXPECT_THROW(self.scatter_(dim, bad, src), IndexError);
+            EXPECT_TRUE(equal(self, before));
+          }
+        }
+}
+
+TEST(FastPaths, CosinesOfRowsAndColumnsEqualALoop) {
+  for (DType t : {kFloat, kDouble, kBFloat16})
+    for (auto [outer, n, inner] :
+         {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {3, 17, 1}, {2, 3000, 1}, {2, 70, 5}, {1, 9, 40}}) {
+      Tensor x = draw({outer, n, inner}, 1, t), y = draw({outer, n, inner}, 2, t);
+      auto have = values(cosine_similarity(x, y, 1)), a = values(x), b = values(y);
+      ASSERT_EQ(have.size(), size_t(outer * inner));
+      for (int64_t k = 0; k < outer * inner; ++k) {
+        double aa = 0, bb = 0, ab = 0;
+        for (int64_t i = 0; i < n; ++i) {
+          size_t at = size_t((k / inner * n + i) * inner + k % inner);
+          aa += a[at] * a[at], bb += b[at] * b[at], ab += a[at] * b[at];
+        }
+        ASSERT_NEAR(have[size_t(k)], ab / std::sqrt(aa * bb),
+                    t == kBFloat16 ? 4e-3
+                    : t == kFloat  ? 1e-6
+                                   : 1e-14);
+      }
+    }
+  // Squares that leave float's range, zero vectors, broadcasting, an empty dim.
+  Tensor big = full({1, 8}, 1e30), tiny = full({1, 8}, 1e-22), zero = zeros({1, 8});
+  EXPECT_NEAR(cosine_similarity(big, big).item<double>(), 1, 1e-6);
+  EXPECT_NEAR(cosine_similarity(tiny, tiny, 1, 1e-30).item<double>(), 1, 1e-6);
+  EXPECT_EQ(cosine_similarity(zero, big).item<double>(), 0);
+  EXPECT_TRUE(std::isnan(cosine_similarity(big, full({1, 8}, NAN)).item<double>()));
+  EXPECT_EQ(cosine_similarity(draw({4, 8}, 1), draw({8}, 2), -1).sizes(), (IntArrayRef{4}));
+  EXPECT_EQ(cosine_similarity(zeros({4, 0}), zeros({4, 0})).sum().item<double>(), 0);
+  EXPECT_THROW(cosine_similarity(zeros({4, 3}), zeros({4, 3}), 2), IndexError);
+}
+
+TEST(FastPaths, NonzeroOfOneToFourDims) {
+  for (std::vector<int64_t> shape : {std::vector<int64_t>{40000}, {7, 5000}, {3, 5, 1000}, {2, 3, 4, 700}}) {
+    Tensor x = randint(0, 3, shape, Generator(5), TensorOptions(kLong)).sub(1), found = x.nonzero();
+    const int64_t nd = x.dim(), *p = x.data_ptr<int64_t>(), *q = found.data_ptr<int64_t>();
+    int64_t met = 0;
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      if (p[i] == 0) continue;
+      int64_t flat = 0;
+      for (int64_t d = 0; d < nd; ++d) flat = flat * shape[size_t(d)] + q[met * nd + d];
+      ASSERT_EQ(flat, i);
+      ++met;
+    }
+    ASSERT_EQ(found.sizes(), (IntArrayRef{met, nd}));
+  }
+}
+
 TEST(FastPaths, IndexedSumsEqualALoopAndRefuseBadIndicesFirst) {
   for (DType t : {kFloat, kDouble, kBFloat16, kLong}) {
     Tensor self = draw({40, 70}, 1, kDouble).mul(4).round().to(t),

@@ -16,6 +16,8 @@ namespace vesta::cpu {
 namespace {
 
 constexpr double kSmallProducts = 2048;  // below, plain loops cost less than a plan
+constexpr int64_t kChainChannels = 8;    // fewer leave too little between a line's edges
+constexpr int64_t kChainDepth = 64;      // products of a sum that pay for the tile's start and end
 
 double products(const ConvShape& s) {
   return static_cast<double>(s.batch) * static_cast<double>(s.y_channels) * static_cast<double>(s.x_group()) *
@@ -34,6 +36,13 @@ bool pointwise(const ConvShape& s) {
 }
 bool depthwise(ConvLayout layout, const ConvShape& s) {
   return s.x_group() == 1 && s.groups > 1 && (layout == ConvLayout::First || s.y_group() == 1);
+}
+
+// Channels last always runs by chains; channels first where the result channels fill their vectors.
+bool chained(ConvLayout layout, int64_t channels, int64_t rows, int64_t taps) {
+  if (layout == ConvLayout::Last) return true;
+  const int64_t lanes = 16, padded = (rows + lanes - 1) / lanes * lanes;
+  return rows * 5 >= padded * 4 && channels * taps >= kChainDepth && channels >= kChainChannels;
 }
 
 // The bias of a result row, for channels first: rows are channels there.
@@ -109,35 +118,43 @@ void conv_forward(Elem type, ConvLayout layout, const ConvShape& s, const void* 
                   const void* bias, void* y) {
   check_layout(type, layout);
   if (!planned(type, layout, s)) return conv_direct_forward(type, s, x, w, bias, y);
-  if (pointwise(s) && s.x_group() > 0) return run_pointwise(type, layout, s, false, x, w, bias, y);
+  if (pointwise(s) && s.x_group() > 0 &&
+      !(layout == ConvLayout::First && chained(layout, s.x_group(), s.y_group(), 1)))
+    return run_pointwise(type, layout, s, false, x, w, bias, y);
   const ConvPlan plan = conv_plan(s);
-  const auto run = depthwise(layout, s)
-                       ? (layout == ConvLayout::First ? conv_first_depthwise : conv_last_depthwise)
-                       : (layout == ConvLayout::First ? conv_first_run : conv_last_run);
-  run(type, plan, x, w, bias, y);
+  if (depthwise(layout, s))
+    return (layout == ConvLayout::First ? conv_first_depthwise : conv_last_depthwise)(type, plan, x, w, bias,
+                                                                                      y);
+  if (chained(layout, plan.channels, plan.rows, s.taps()))
+    return conv_chain_run(type, layout, plan, x, w, bias, y);
+  conv_first_run(type, plan, x, w, bias, y);
 }
 
 void conv_backward_data(Elem type, ConvLayout layout, const ConvShape& s, const void* y, const void* w,
                         const void* bias, void* x) {
   check_layout(type, layout);
   if (!planned(type, layout, s)) return conv_direct_backward_data(type, s, y, w, bias, x);
-  if (pointwise(s) && s.y_group() > 0) return run_pointwise(type, layout, s, true, y, w, bias, x);
+  if (pointwise(s) && s.y_group() > 0 &&
+      !(layout == ConvLayout::First && chained(layout, s.y_group(), s.x_group(), 1)))
+    return run_pointwise(type, layout, s, true, y, w, bias, x);
   const ConvPlan plan = conv_transposed_plan(s);
-  const auto run = depthwise(layout, s) && s.y_group() == 1
-                       ? (layout == ConvLayout::First ? conv_first_depthwise : conv_last_depthwise)
-                       : (layout == ConvLayout::First ? conv_first_run : conv_last_run);
-  run(type, plan, y, w, bias, x);
+  if (depthwise(layout, s) && s.y_group() == 1)
+    return (layout == ConvLayout::First ? conv_first_depthwise : conv_last_depthwise)(type, plan, y, w, bias,
+                                                                                      x);
+  if (chained(layout, plan.channels, plan.rows, s.taps()))
+    return conv_chain_run(type, layout, plan, y, w, bias, x);
+  conv_first_run(type, plan, y, w, bias, x);
 }
 
 void conv_backward_weight(Elem type, ConvLayout layout, const ConvShape& s, const void* y, const void* x,
                           void* w) {
   check_layout(type, layout);
   if (!planned(type, layout, s)) return conv_direct_backward_weight(type, s, y, x, w);
-  const auto run =
-      depthwise(layout, s)
-          ? (layout == ConvLayout::First ? conv_first_depthwise_weight : conv_last_depthwise_weight)
-          : (layout == ConvLayout::First ? conv_first_weight : conv_last_weight);
-  run(type, s, y, x, w);
+  if (depthwise(layout, s))
+    return (layout == ConvLayout::First ? conv_first_depthwise_weight : conv_last_depthwise_weight)(type, s,
+                                                                                                    y, x, w);
+  if (chained(layout, s.x_group(), s.y_group(), s.taps())) return conv_chain_weight(type, layout, s, y, x, w);
+  conv_first_weight(type, s, y, x, w);
 }
 
 }  // namespace vesta::cpu

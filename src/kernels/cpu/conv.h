@@ -2,11 +2,13 @@
 // Convolution on the CPU over 1 to 3 spatial dims, channels first or last: the product itself and its two transposes.
 // Pointers and sizes only. A transposed convolution is conv_backward_data with the roles of x and y exchanged.
 //
-// How it works. Floating point runs on the GEMM kernels (gemm_kernels.h) without an im2col matrix: patches are copied,
-// a cache-sized block at a time, straight into the packed layout that those kernels read (conv_first.cpp and
-// conv_last.cpp, one a memory format). The gradient in x is cut into stride[0] * stride[1] * stride[2] phases, each a
-// convolution of dy with step 1 over the taps that meet it, so no product with an inserted zero is computed. Kernels of
-// one element with unit stride are plain matrix products, one channel a group has its own loops (conv_depthwise.cpp).
+// How it works. Floating point runs on the GEMM kernels (gemm_kernels.h) without an im2col matrix. Where the result channels
+// fill vectors, and for channels last, the source of a block of results is staged once with channels innermost, and
+// register tiles of pixels x channels sum over all taps that lie inside (conv_chain.h). Other channels-first shapes have
+// vectors along lines, whose patches are copied, a cache-sized block at a time, straight into the packed layout of the
+// kernels (conv_first.cpp). The gradient in x is cut into stride[0] * stride[1] * stride[2] phases, each a convolution of dy
+// with step 1 over the taps that meet it, so no product with an inserted zero is computed. Kernels of one element with unit
+// stride in channels last are plain matrix products, one channel a group has its own loops (conv_depthwise.cpp).
 // Integers, and float cases whose padded input would be far larger than the input, run in conv_direct.cpp.
 //
 // F16 and BF16 accumulate in float and round once. Work is cut by shape alone: the thread count changes no bit.

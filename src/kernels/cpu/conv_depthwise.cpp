@@ -65,10 +65,18 @@ void conv_first_depthwise(Elem type, const ConvPlan& plan, const void* source, c
                           const void* bias, void* result) {
   const ConvKernels& kernels = conv_kernels(cpu_isa());
   const ConvPadded padded = conv_padded(plan);
-  const ConvPlane plane = plane_of(plan, padded);
   const auto size = static_cast<int64_t>(elem_size(type));
   const int64_t acc = acc_size(type), span = std::min(plan.w_channel, plan.w_row),
                 plane_bytes = padded.plane() * acc + kSlack;
+  // The phases' grids, and whether their weights are the kernel as it is.
+  std::vector<std::vector<int64_t>> offsets(plan.phases.size());
+  std::vector<ConvDepthwise> grids;
+  bool whole = plan.phases.size() == 1 && static_cast<int64_t>(plan.phases[0].taps.size()) == span;
+  for (size_t p = 0; p < plan.phases.size(); ++p) {
+    grids.push_back(grid_of(plan, plan.phases[p], padded, offsets[p]));
+    for (size_t t = 0; t < plan.phases[p].taps.size(); ++t)
+      whole &= plan.phases[p].taps[t].index == static_cast<int64_t>(t);
+  }
   // A group's only source channel (rows share it).
   parallel_for(
       0, plan.batch * plan.groups, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, plan.result_area())),
@@ -76,22 +84,24 @@ void conv_first_depthwise(Elem type, const ConvPlan& plan, const void* source, c
         const auto bytes = static_cast<size_t>(plane_bytes + 2 * (span + 8) * acc);
         char* copy = static_cast<char*>(gemm_scratch(GemmBuffer::Tile, bytes));
         char *all = copy + plane_bytes, *chosen = all + (span + 8) * acc;
-        std::vector<int64_t> offsets;
+        ConvPlane plane = plane_of(plan, padded);
+        const auto choose = [&]<class A>(const ConvPhase& phase, A) {
+          for (size_t t = 0; t < phase.taps.size(); ++t)
+            reinterpret_cast<A*>(chosen)[t] = reinterpret_cast<const A*>(all)[phase.taps[t].index];
+        };
         for (int64_t index = begin; index < end; ++index) {
           kernels.pad_plane(type, static_cast<const char*>(source) + index * plan.source_area() * size, plane,
                             copy);
+          plane.has_border = true;
           const int64_t group = index % plan.groups;
           for (int64_t row = 0; row < plan.rows; ++row) {
             const int64_t channel = index * plan.rows + row;
             kernels.widen(type,
                           static_cast<const char*>(w) + (group * plan.w_group + row * plan.w_row) * size,
                           span, all);
-            for (const ConvPhase& phase : plan.phases) {
-              const ConvDepthwise grid = grid_of(plan, phase, padded, offsets);
-              for (size_t t = 0; t < phase.taps.size(); ++t)
-                std::memcpy(chosen + static_cast<int64_t>(t) * acc, all + phase.taps[t].index * acc,
-                            static_cast<size_t>(acc));
-              kernels.depthwise(type, copy, grid, chosen,
+            for (size_t p = 0; p < grids.size(); ++p) {
+              if (!whole) acc == 8 ? choose(plan.phases[p], double{}) : choose(plan.phases[p], float{});
+              kernels.depthwise(type, copy, grids[p], whole ? all : chosen,
                                 bias_of(type, kernels, bias, group * plan.rows + row),
                                 static_cast<char*>(result) + channel * plan.result_area() * size);
             }
@@ -104,7 +114,6 @@ void conv_first_depthwise_weight(Elem type, const ConvShape& shape, const void* 
   const ConvKernels& kernels = conv_kernels(cpu_isa());
   const ConvPlan plan = conv_plan(shape);
   const ConvPadded padded = conv_padded(plan);
-  const ConvPlane plane = plane_of(plan, padded);
   const auto size = static_cast<int64_t>(elem_size(type));
   const int64_t acc = acc_size(type), taps = shape.taps(), plane_bytes = padded.plane() * acc + kSlack;
   parallel_for(0, plan.groups, 1, [&](int64_t begin, int64_t end) {
@@ -112,12 +121,14 @@ void conv_first_depthwise_weight(Elem type, const ConvShape& shape, const void* 
         gemm_scratch(GemmBuffer::Tile, static_cast<size_t>(plane_bytes + plan.rows * taps * acc)));
     char* sum = copy + plane_bytes;
     std::vector<int64_t> offsets;
+    ConvPlane plane = plane_of(plan, padded);
     const ConvDepthwise grid = grid_of(plan, plan.phases[0], padded, offsets);
     for (int64_t group = begin; group < end; ++group) {
       std::memset(sum, 0, static_cast<size_t>(plan.rows * taps * acc));
       for (int64_t n = 0; n < plan.batch; ++n) {
         const int64_t index = n * plan.groups + group;
         kernels.pad_plane(type, static_cast<const char*>(x) + index * plan.source_area() * size, plane, copy);
+        plane.has_border = true;
         for (int64_t row = 0; row < plan.rows; ++row)
           kernels.depthwise_weight(
               type, copy, grid,

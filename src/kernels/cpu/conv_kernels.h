@@ -26,10 +26,11 @@ struct ConvPiece {
 // A plane with a border of zeros, its columns sorted by their remainder modulo `step`, so that every step-th column is
 // contiguous: column first[2] + i of the source lies at (i % step) * columns + i / step of its row.
 struct ConvPlane {
-  int64_t source[3];      // sizes of the dense source
-  int64_t first[3];       // source coordinate of the copy's element 0; may be negative
-  int64_t rows[2];        // of the copy
-  int64_t step, columns;  // of the copy's last dim: step * columns elements a row
+  int64_t source[3];        // sizes of the dense source
+  int64_t first[3];         // source coordinate of the copy's element 0; may be negative
+  int64_t rows[2];          // of the copy
+  int64_t step, columns;    // of the copy's last dim: step * columns elements a row
+  bool has_border = false;  // the zeros are there already, from another plane of this form
 };
 
 // One plane of a depthwise convolution in the padded form above.
@@ -52,6 +53,12 @@ struct ConvKernels {
   // `count` pieces, zeros for n <= i < room; in the order of the pieces. step: 1 or 2.
   void (*gather_pieces)(Elem type, const void* source, int64_t channel, int64_t channels, int64_t step,
                         const ConvPiece* pieces, int64_t count, int64_t row, void* out);
+  // Transposes: out[to[i] + r] = source[from[r] + i] for r < rows and i < n, where to[i] >= 0; widens `type` to Acc, or
+  // rounds Acc to `type`.
+  void (*transpose_widen)(Elem type, const void* source, const int64_t* from, int64_t rows, const int64_t* to,
+                          int64_t n, void* out);
+  void (*transpose_narrow)(Elem type, const void* source, const int64_t* from, int64_t rows,
+                           const int64_t* to, int64_t n, void* out);
   // out[i] = Acc(source[i]).
   void (*widen)(Elem type, const void* source, int64_t n, void* out);
   // out[r * pitch + i] = Acc(source[offset[r] + i]) for i < m, 0 where the offset is negative.

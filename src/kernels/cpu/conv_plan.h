@@ -60,13 +60,15 @@ class ConvScratch {
 
 GemmType conv_gemm_type(Elem type);
 
-// The drivers (floating types only). conv_last_* for channels last.
+// The drivers (floating types only). conv_chain_* for both layouts, best with whole vectors of result channels;
+// conv_first_* for channels first, with vectors along lines.
+void conv_chain_run(Elem type, ConvLayout layout, const ConvPlan& plan, const void* source, const void* w,
+                    const void* bias, void* result);
+void conv_chain_weight(Elem type, ConvLayout layout, const ConvShape& shape, const void* y, const void* x,
+                       void* w);
 void conv_first_run(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias,
                     void* result);
-void conv_last_run(Elem type, const ConvPlan& plan, const void* source, const void* w, const void* bias,
-                   void* result);
 void conv_first_weight(Elem type, const ConvShape& shape, const void* y, const void* x, void* w);
-void conv_last_weight(Elem type, const ConvShape& shape, const void* y, const void* x, void* w);
 // One source channel a group (and one result channel, for channels last and for the transposed direction).
 void conv_first_depthwise(Elem type, const ConvPlan& plan, const void* source, const void* w,
                           const void* bias, void* result);

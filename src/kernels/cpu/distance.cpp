@@ -37,5 +37,10 @@ void pdist_backward(Elem type, const void* dy, const void* x, const void* dist, 
   check("pdist_backward", type, p);
   distance_table().pdist_backward(type, dy, x, dist, dx, n, dim, p);
 }
+void cosine_similarity(Elem type, const void* x, const void* y, void* out, int64_t outer, int64_t dim,
+                       int64_t inner, double eps) {
+  VESTA_CHECK_AS(TypeError, is_float(type), "cosine_similarity: expected a floating point type");
+  distance_table().cosine(type, x, y, out, outer, dim, inner, eps);
+}
 
 }  // namespace vesta::cpu

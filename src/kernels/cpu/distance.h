@@ -1,5 +1,5 @@
 #pragma once
-// p-norm distances between rows, and their gradients. F32 and F64, contiguous. Sums are per pair (forward) or per row
+// p-norm distances between rows, and their gradients; cosines. F32 and F64, contiguous. Sums are per pair (forward) or per row
 // (gradients), so results do not depend on the number of threads. p in [0, infinity]; p = 0 counts unequal elements.
 #include <cstdint>
 
@@ -19,12 +19,19 @@ void pdist(Elem type, const void* x, void* out, int64_t n, int64_t dim, double p
 void pdist_backward(Elem type, const void* dy, const void* x, const void* dist, void* dx, int64_t n,
                     int64_t dim, double p);
 
+// out (outer, inner) = cosines of the angles between the vectors along the middle of x and y (outer, dim, inner), lengths
+// taken as at least eps. Any float type; one pass, sums in float (double for F64) by blocks. Vectors whose squares leave
+// the type's range are done again in double, normalised first.
+void cosine_similarity(Elem type, const void* x, const void* y, void* out, int64_t outer, int64_t dim,
+                       int64_t inner, double eps);
+
 struct DistanceTable {
   void (*cdist)(Elem, const void*, const void*, void*, int64_t, int64_t, int64_t, int64_t, double);
   void (*cdist_backward)(Elem, const void*, const void*, const void*, const void*, void*, int64_t, int64_t,
                          int64_t, int64_t, double);
   void (*pdist)(Elem, const void*, void*, int64_t, int64_t, double);
   void (*pdist_backward)(Elem, const void*, const void*, const void*, void*, int64_t, int64_t, double);
+  void (*cosine)(Elem, const void*, const void*, void*, int64_t, int64_t, int64_t, double);
 };
 const DistanceTable& distance_table(CpuIsa level);
 

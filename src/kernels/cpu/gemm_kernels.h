@@ -33,7 +33,30 @@ struct GemmStrip {
   int64_t next_row = 0, next_skip = 0, next_panel = 0;
 };
 
+// Part of a chain's K: `k` units from these elements of its A and B on.
+struct GemmLink {
+  int64_t a, b, k;
+};
+
+// One register tile of C, `m` rows (at most GemmKernels::rows) by `n` columns (at most `columns`), whose sums stay in
+// registers over a list of links: c = start + sum over links of A[m, k] * B[k, columns], products in the order of the
+// links. start: c itself (add), else a row of `columns` accumulators for all rows (first), else zeros. Convolutions read
+// their source where it lies this way: a link is a tap.
+struct GemmChain {
+  const void* a;
+  int64_t a_row;  // distance between rows (chain_rows) or between k steps (chain_columns)
+  const void* b;  // rows of `columns` units, zeros behind column n
+  const GemmLink* links;
+  int64_t count;
+  void* c;
+  int64_t ldc;
+  int64_t m, n;
+  const void* first = nullptr;
+  bool add = false;
+};
+
 constexpr int64_t kGemmVectorRows = 4;
+constexpr int64_t kGemmSumsDepth = 8;  // rows of a large B that stay in L1, many of which lie in the same set
 
 struct GemmKernels {
   int64_t rows;   // register tile
@@ -59,10 +82,17 @@ struct GemmKernels {
   // t has the accumulation type and room for whole vectors in each row.
   void (*vector_rows)(GemmType type, const void* a, int64_t a_row, int64_t a_col, int64_t m, const void* b,
                       int64_t b_row, int64_t k, int64_t n, void* t, int64_t t_row);
+  // As vector_rows for up to `pitch` rows, t staying in registers for all of k <= kGemmSumsDepth units: A packed as [k][pitch],
+  // t in tiles [n / (columns / 2)][pitch][columns / 2].
+  void (*tile_sums)(GemmType type, const void* a, int64_t m, const void* b, int64_t b_row, int64_t k,
+                    int64_t n, void* t) = nullptr;
   // A contiguous row of the accumulation type: t += x, t = scale * x, and x = t, x being of the stored type.
   void (*add_row)(GemmType type, void* t, const void* x, int64_t n);
   void (*load_row)(GemmType type, void* t, const void* x, double scale, int64_t n);
   void (*store_row)(GemmType type, const void* t, void* x, int64_t n);
+  // Chains; f32 and f64 tables only.
+  void (*chain_rows)(const GemmChain&) = nullptr;
+  void (*chain_columns)(const GemmChain&) = nullptr;
 };
 
 // The table for products of `type` at a level (F32, F64, F16 and Bf16; I8 at V4Bf16).

@@ -20,8 +20,7 @@ constexpr int64_t kVectorBytes =
 constexpr int64_t kFewVectors =
     16;  // rows of C up to which a matrix beyond the caches is read along its rows
 constexpr int64_t kLargeBytes = 4 << 20;  // beyond the caches that count
-constexpr int64_t kSumsColumns = 256;     // then: the sums of 16 rows still fit L1
-constexpr int64_t kSumsDepth = 8;         // rows of the large matrix that stay in L1 for all rows of C
+constexpr int64_t kSumsColumns = 512;     // then: the sums of 16 rows are 32 KB
 constexpr int64_t kAlone = 1 << 17;       // products below which one core is faster
 
 // Runs body(from, count) over chunks of [0, many).
@@ -80,24 +79,57 @@ void dot_products(const Product& p, bool parallel) {
   });
 }
 
-// t += few rows of x times `count` columns of y, kGemmVectorRows rows at a time: y's next rows are fetched meanwhile.
-void vector_sums(const Product& p, const char* x, int64_t x_row, int64_t x_col, int64_t few, const char* y,
-                 int64_t y_row, int64_t count, char* t, int64_t t_row) {
+// More than kGemmVectorRows rows of x (K times `few`), packed for tile_sums: groups of `pitch` rows.
+struct PackedRows {
+  const char* data;
+  int64_t groups, group_bytes;
+};
+PackedRows pack_rows(const Product& p, bool parallel, const char* x, int64_t x_row, int64_t x_col,
+                     int64_t few) {
+  constexpr int64_t kChunk = 256;  // of K, some microseconds
   const GemmKernels& kernels = p.kernels;
-  const GemmArgs& g = p.g;
-  if (few <= kGemmVectorRows)
-    return kernels.vector_rows(g.type, x, x_row, x_col, few, y, y_row, g.k, count, t, t_row);
-  const int64_t bytes = count * p.in_bytes;
-  for (int64_t q = 0; q < g.k; q += kSumsDepth) {
-    const int64_t depth = std::min(kSumsDepth, g.k - q);
-    for (int64_t r = 2 * kSumsDepth; r < 3 * kSumsDepth && q + r < g.k; ++r)
-      for (int64_t byte = 0; byte < bytes; byte += 64)
-        __builtin_prefetch(y + (q + r) * y_row * p.in_bytes + byte, 0, 2);
-    for (int64_t i = 0; i < few; i += kGemmVectorRows)
-      kernels.vector_rows(g.type, x + (i * x_row + q * x_col) * p.in_bytes, x_row, x_col,
-                          std::min(kGemmVectorRows, few - i), y + q * y_row * p.in_bytes, y_row, depth, count,
-                          t + i * t_row * p.acc_bytes, t_row);
+  const int64_t row_bytes = kernels.pitch * kernels.unit_bytes;  // of one unit of K
+  PackedRows packed{nullptr, ceil_div(few, kernels.pitch), ceil_div(p.g.k, kernels.group) * row_bytes};
+  char* data = static_cast<char*>(
+      gemm_scratch(GemmBuffer::Shared, static_cast<size_t>(packed.groups * packed.group_bytes)));
+  packed.data = data;
+  const auto chunk = [&](int64_t index) {
+    const int64_t q = index * kChunk;
+    for (int64_t group = 0; group < packed.groups; ++group)
+      kernels.pack_a(p.g.type, x + (group * kernels.pitch * x_row + q * x_col) * p.in_bytes, x_row, x_col,
+                     std::min(kernels.pitch, few - group * kernels.pitch), std::min(kChunk, p.g.k - q), 0,
+                     data + group * packed.group_bytes + q / kernels.group * row_bytes);
+  };
+  const int64_t chunks = ceil_div(p.g.k, kChunk);
+  if (!parallel) {
+    for (int64_t i = 0; i < chunks; ++i) chunk(i);
+  } else {
+    parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) chunk(i);
+    });
   }
+  return packed;
+}
+
+// t = the packed rows times `count` columns of y; `tiles` has room for the sums of `pitch` rows a group.
+void tile_products(const Product& p, const PackedRows& x, int64_t few, const char* y, int64_t y_row,
+                   int64_t count, char* tiles, char* t, int64_t t_row) {
+  const GemmKernels& kernels = p.kernels;
+  const int64_t lanes = kernels.columns / 2, depth = kGemmSumsDepth * kernels.group;
+  const int64_t row_bytes = kernels.pitch * kernels.unit_bytes, lane_bytes = lanes * p.acc_bytes;
+  const int64_t group_bytes = ceil_div(count, lanes) * kernels.pitch * lane_bytes;
+  std::memset(tiles, 0, static_cast<size_t>(x.groups * group_bytes));
+  for (int64_t q = 0; q < p.g.k; q += depth)
+    for (int64_t group = 0; group < x.groups; ++group)
+      kernels.tile_sums(p.g.type, x.data + group * x.group_bytes + q / kernels.group * row_bytes,
+                        std::min(kernels.pitch, few - group * kernels.pitch), y + q * y_row * p.in_bytes,
+                        y_row, std::min(depth, p.g.k - q), count, tiles + group * group_bytes);
+  for (int64_t i = 0; i < few; ++i)
+    for (int64_t j = 0; j < count; j += lanes)
+      std::memcpy(t + (i * t_row + j) * p.acc_bytes,
+                  tiles + i / kernels.pitch * group_bytes +
+                      (j / lanes * kernels.pitch + i % kernels.pitch) * lane_bytes,
+                  static_cast<size_t>(lane_bytes));
 }
 
 void vector_products(const Product& p, bool parallel, bool wide) {
@@ -106,18 +138,26 @@ void vector_products(const Product& p, bool parallel, bool wide) {
   // Narrow matrices still give a few tasks; 64 elements are whole lines of any type.
   const int64_t chunk = std::clamp<int64_t>(many / 8 / 64 * 64, 64,
                                             few > kGemmVectorRows ? kSumsColumns : kVectorBytes / p.in_bytes);
+  const char* x = wide ? p.a : p.b;
+  const char* y = wide ? p.b : p.a;
+  const int64_t x_row = wide ? g.a_row : g.b_col, x_col = wide ? g.a_col : g.b_row,
+                y_row = wide ? g.b_row : g.a_col;
+  const bool tiled = few > kGemmVectorRows;
+  const PackedRows packed = tiled ? pack_rows(p, parallel, x, x_row, x_col, few) : PackedRows{nullptr, 0, 0};
   for_chunks(p, parallel, many, chunk, [&](int64_t from, int64_t count) {
     const int64_t t_row = ceil_div(count, 32) * 32, sums = few * t_row, turned = wide ? 0 : count * few;
+    const int64_t tiles = tiled ? packed.groups * p.kernels.pitch * t_row : 0;
     char* t = static_cast<char*>(
-        gemm_scratch(GemmBuffer::Tile, static_cast<size_t>((sums + turned + t_row) * p.acc_bytes)));
-    std::memset(t, 0, static_cast<size_t>(sums * p.acc_bytes));
+        gemm_scratch(GemmBuffer::Tile, static_cast<size_t>((sums + turned + t_row + tiles) * p.acc_bytes)));
     char* rows = t + sums * p.acc_bytes;
     char* old = rows + turned * p.acc_bytes;
-    if (wide) {
-      vector_sums(p, p.a, g.a_row, g.a_col, few, p.b + from * p.in_bytes, g.b_row, count, t, t_row);
-      return finish_rows(p, t, t_row, old, 0, few, from, count);
+    if (tiled) {
+      tile_products(p, packed, few, y + from * p.in_bytes, y_row, count, old + t_row * p.acc_bytes, t, t_row);
+    } else {
+      std::memset(t, 0, static_cast<size_t>(sums * p.acc_bytes));
+      p.kernels.vector_rows(g.type, x, x_row, x_col, few, y + from * p.in_bytes, y_row, g.k, count, t, t_row);
     }
-    vector_sums(p, p.b, g.b_col, g.b_row, few, p.a + from * p.in_bytes, g.a_col, count, t, t_row);
+    if (wide) return finish_rows(p, t, t_row, old, 0, few, from, count);
     if (few == 1 && g.ldc == 1 && !g.epilogue) return finish_rows(p, t, t_row, old, 0, 1, from, count);
     for (int64_t i = 0; i < count; ++i)
       for (int64_t j = 0; j < few; ++j)

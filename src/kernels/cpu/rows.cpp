@@ -11,9 +11,9 @@ void add_row(Elem type, const void* x, void* acc, int64_t n) { row_table().add(t
 void add_scaled_row(Elem type, const void* x, double factor, void* acc, int64_t n) {
   row_table().add_scaled(type, x, factor, acc, n);
 }
-void add_indexed_rows(Elem type, const void* table, const int64_t* index, int64_t count, void* acc,
-                      int64_t n) {
-  row_table().add_indexed(type, table, index, count, acc, n);
+void add_indexed_rows(Elem type, const void* table, const int64_t* index, int64_t count, int64_t known,
+                      void* acc, int64_t n) {
+  row_table().add_indexed(type, table, index, count, known, acc, n);
 }
 void row_limits(const int64_t* x, int64_t n, int64_t* least, int64_t* largest) {
   row_table().limits(x, n, least, largest);

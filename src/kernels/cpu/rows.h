@@ -12,9 +12,10 @@ namespace vesta::cpu {
 // type, the product and the sum are rounded apart.
 void add_row(Elem type, const void* x, void* acc, int64_t n);
 void add_scaled_row(Elem type, const void* x, double factor, void* acc, int64_t n);
-// acc[i] += sum over k of table[index[k]][i], one after the other; rows of n elements.
-void add_indexed_rows(Elem type, const void* table, const int64_t* index, int64_t count, void* acc,
-                      int64_t n);
+// acc[i] += sum over k of table[index[k]][i], one after the other; rows of n elements. `known` indices from index on may
+// be read (at least `count`): rows of the next call are fetched ahead.
+void add_indexed_rows(Elem type, const void* table, const int64_t* index, int64_t count, int64_t known,
+                      void* acc, int64_t n);
 // Least and largest of n > 0 numbers.
 void row_limits(const int64_t* x, int64_t n, int64_t* least, int64_t* largest);
 // to[i] = from[-i], elements of 1, 2, 4, 8 or 16 bytes.
@@ -25,7 +26,7 @@ void mask_row(Elem type, const void* x, const uint8_t* mask, double scale, void*
 struct RowTable {
   void (*add)(Elem, const void*, void*, int64_t);
   void (*add_scaled)(Elem, const void*, double, void*, int64_t);
-  void (*add_indexed)(Elem, const void*, const int64_t*, int64_t, void*, int64_t);
+  void (*add_indexed)(Elem, const void*, const int64_t*, int64_t, int64_t, void*, int64_t);
   void (*limits)(const int64_t*, int64_t, int64_t*, int64_t*);
   void (*reverse)(int64_t, const void*, void*, int64_t);
   void (*mask)(Elem, const void*, const uint8_t*, double, void*, int64_t);

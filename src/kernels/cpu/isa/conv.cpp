@@ -39,6 +39,113 @@ void narrow(Elem type, const void* row, int64_t n, void* out) {
   });
 }
 
+// In-register transpose of kLanes vectors: of each square of machine registers by perfect shuffles.
+template <class A, int... I>
+VESTA_INLINE void transpose_square(typename Vec<A>::Part* x, std::integer_sequence<int, I...>) {
+  constexpr int P = sizeof...(I);
+  typename Vec<A>::Part y[P];
+#pragma GCC unroll 4
+  for (int step = 1; step < P; step *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < P / 2; ++i) {
+      y[2 * i] = __builtin_shufflevector(x[i], x[i + P / 2], (I % 2 ? P + I / 2 : I / 2)...);
+      y[2 * i + 1] =
+          __builtin_shufflevector(x[i], x[i + P / 2], (I % 2 ? P + P / 2 + I / 2 : P / 2 + I / 2)...);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < P; ++i) x[i] = y[i];
+  }
+}
+template <class A>
+VESTA_INLINE void transpose(Vec<A>* x) {
+  constexpr int kParts = Vec<A>::kParts, P = kLanes<A> / kParts;
+  constexpr auto kOrder = std::make_integer_sequence<int, P>();
+  if constexpr (kParts == 1) {
+    typename Vec<A>::Part t[P];
+#pragma GCC unroll 16
+    for (int i = 0; i < P; ++i) t[i] = x[i].p[0];
+    transpose_square<A>(t, kOrder);
+#pragma GCC unroll 16
+    for (int i = 0; i < P; ++i) x[i].p[0] = t[i];
+    return;
+  }
+  for (int q = 0; q < kParts; ++q)
+    for (int r = 0; r <= q; ++r) {
+      typename Vec<A>::Part a[P], b[P];
+      for (int i = 0; i < P; ++i) a[i] = x[q * P + i].p[r], b[i] = x[r * P + i].p[q];
+      transpose_square<A>(a, kOrder);
+      transpose_square<A>(b, kOrder);
+      for (int i = 0; i < P; ++i) x[r * P + i].p[q] = a[i], x[q * P + i].p[r] = b[i];
+    }
+}
+
+// One square of kLanes: rows r0 to r0 + h, columns i0 to i0 + w.
+template <class From, class To>
+VESTA_INLINE void transpose_block(const From* source, const int64_t* from, int h, const int64_t* to, int w,
+                                  To* out) {
+  using A = Acc<From>;
+  constexpr int L = kLanes<A>;
+  Vec<A> x[L];
+  if (h == L && w == L) {
+#pragma GCC unroll 16
+    for (int r = 0; r < L; ++r) x[r] = load(source + from[r]);
+  } else {
+    for (int r = 0; r < L; ++r)
+      x[r] = r >= h ? Vec<A>::zero() : w == L ? load(source + from[r]) : load_n(source + from[r], w);
+  }
+  transpose(x);
+  if (h == L && w == L) {
+#pragma GCC unroll 16
+    for (int i = 0; i < L; ++i)
+      if (to[i] >= 0) store(out + to[i], x[i]);
+  } else {
+    for (int i = 0; i < w; ++i)
+      if (to[i] >= 0) h == L ? store(out + to[i], x[i]) : store_n(out + to[i], x[i], h);
+  }
+}
+// The long side of memory is walked along: reading rows of a source that is far away, or writing rows of an output that is.
+// No hardware prefetcher follows so many rows, so what comes kAhead squares later is fetched meanwhile.
+template <bool kAlongSource, class From, class To>
+void transpose_rows(const From* source, const int64_t* from, int64_t rows, const int64_t* to, int64_t n,
+                    To* out) {
+  constexpr int64_t L = kLanes<Acc<From>>, kAhead = 4 * L;
+  const auto block = [&](int64_t r0, int64_t i0) {
+    transpose_block(source + i0, from + r0, static_cast<int>(std::min(L, rows - r0)), to + i0,
+                    static_cast<int>(std::min(L, n - i0)), out + r0);
+  };
+  if constexpr (kAlongSource) {
+    for (int64_t r0 = 0; r0 < rows; r0 += L)
+      for (int64_t i0 = 0; i0 < n; i0 += L) {
+        // Behind the end of these rows, the first squares of the next ones, and what the next call may read.
+        const int64_t ahead = i0 + kAhead - (n + L - 1) / L * L;
+        for (int64_t r = r0; r < std::min(r0 + L, rows); ++r)
+          __builtin_prefetch(source + from[r] + i0 + kAhead);
+        if (ahead >= 0)
+          for (int64_t r = r0 + L; r < std::min(r0 + 2 * L, rows); ++r)
+            __builtin_prefetch(source + from[r] + ahead);
+        block(r0, i0);
+      }
+  } else {
+    for (int64_t i0 = 0; i0 < n; i0 += L)
+      for (int64_t r0 = 0; r0 < rows; r0 += L) {
+        for (int64_t i = i0; i < std::min(i0 + L, n); ++i) __builtin_prefetch(out + to[i] + r0 + kAhead, 1);
+        block(r0, i0);
+      }
+  }
+}
+void transpose_widen(Elem type, const void* source, const int64_t* from, int64_t rows, const int64_t* to,
+                     int64_t n, void* out) {
+  with_float_type(type, [&]<class S>(S) {
+    transpose_rows<true>(static_cast<const S*>(source), from, rows, to, n, static_cast<Acc<S>*>(out));
+  });
+}
+void transpose_narrow(Elem type, const void* source, const int64_t* from, int64_t rows, const int64_t* to,
+                      int64_t n, void* out) {
+  with_float_type(type, [&]<class S>(S) {
+    transpose_rows<false>(static_cast<const Acc<S>*>(source), from, rows, to, n, static_cast<S*>(out));
+  });
+}
+
 template <class A>
 VESTA_INLINE void zero_fill(A* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = A(0);
@@ -54,7 +161,7 @@ void pad_plane(Elem type, const void* source_, const ConvPlane& p, void* out_) {
       for (int64_t h = 0; h < p.rows[1]; ++h, out += row) {
         const int64_t z = d + p.first[0], y = h + p.first[1];
         if (z < 0 || z >= p.source[0] || y < 0 || y >= p.source[1]) {
-          zero_fill(out, row);
+          if (!p.has_border) zero_fill(out, row);
           continue;
         }
         const S* from = source + (z * p.source[1] + y) * n;
@@ -65,13 +172,13 @@ void pad_plane(Elem type, const void* source_, const ConvPlane& p, void* out_) {
           const int64_t begin = std::min(p.columns, x0 >= 0 ? 0 : (-x0 + p.step - 1) / p.step);
           const int64_t end =
               std::clamp<int64_t>(x0 >= n ? 0 : (n - x0 + p.step - 1) / p.step, begin, p.columns);
-          zero_fill(to, begin);
+          if (!p.has_border) zero_fill(to, begin);
           if (p.step == 1) {
             copy_widened(from + x0 + begin, end - begin, to + begin);
           } else {
             for (int64_t i = begin; i < end; ++i) to[i] = to_acc(from[x0 + i * p.step]);
           }
-          zero_fill(to + end, p.columns - end);
+          if (!p.has_border) zero_fill(to + end, p.columns - end);
         }
       }
   });
@@ -237,6 +344,62 @@ VESTA_INLINE void depthwise_vectors(const A* from, const ConvDepthwise& s, const
   for (int v = 0; v < N; ++v) store(out + v * L, sum[v]);
 }
 
+// Whether the taps are 3 x 3 neighbours that move by one line from a line of results to the next: in rising order (1),
+// falling order, as in the transposed direction (-1), or not (0).
+int three_by_three(const ConvDepthwise& s) {
+  if (s.taps != 9 || s.to_step[2] != 1) return 0;
+  for (int order : {1, -1}) {
+    const int64_t* first = s.tap_offset + (order > 0 ? 0 : 8);
+    bool all = true;
+    for (int i = 0; i < 9; ++i) all &= first[order * i] == *first + i / 3 * s.row_step[1] + i % 3;
+    if (all) return order;
+  }
+  return 0;
+}
+
+// N vectors of all lines of results of one depth: each line of the source is read once and added to the three lines of
+// results that it reaches, whose sums wait in registers. The last vector has `tail` columns.
+template <int N, class S>
+void depthwise_3x3(const Acc<S>* from, const ConvDepthwise& s, const Acc<S>* weight, Acc<S> bias, int tail,
+                   S* to) {
+  using A = Acc<S>;
+  constexpr int L = kLanes<A>;
+  Vec<A> w[9], now[N], next[N];  // sums of the lines of results that have 2 and 1 lines of the source
+#pragma GCC unroll 9
+  for (int i = 0; i < 9; ++i) w[i] = Vec<A>::set1(weight[i]);
+  const int64_t row = s.row_step[1];
+  const auto add = [&](const Vec<A>* x, int line, Vec<A> sum) {
+    return fma(w[3 * line + 2], x[2], fma(w[3 * line + 1], x[1], fma(w[3 * line], x[0], sum)));
+  };
+  const auto load_line = [&](const A* line, int v, Vec<A>* x) {
+    for (int i = 0; i < 3; ++i) x[i] = load(line + v * L + i);
+  };
+  Vec<A> x[3];
+#pragma GCC unroll 2
+  for (int v = 0; v < N; ++v) {
+    load_line(from, v, x);
+    now[v] = add(x, 0, Vec<A>::set1(bias));
+    load_line(from + row, v, x);
+    now[v] = add(x, 1, now[v]);
+    next[v] = add(x, 0, Vec<A>::set1(bias));
+  }
+  from += 2 * row;
+  for (int64_t h = 0; h < s.count[1]; ++h, from += row, to += s.to_step[1]) {
+#pragma GCC unroll 2
+    for (int v = 0; v < N; ++v) {
+      // What is added here to lines of results past the end is dropped.
+      load_line(from, v, x);
+      const Vec<A> done = add(x, 2, now[v]);
+      now[v] = add(x, 1, next[v]);
+      next[v] = add(x, 0, Vec<A>::set1(bias));
+      if (v < N - 1 || tail == L)
+        store(to + v * L, done);
+      else
+        store_n(to + v * L, done, tail);
+    }
+  }
+}
+
 void depthwise(Elem type, const void* plane_, const ConvDepthwise& s, const void* weight_, double bias_,
                void* result_) {
   with_float_type(type, [&]<class S>(S) {
@@ -246,6 +409,21 @@ void depthwise(Elem type, const void* plane_, const ConvDepthwise& s, const void
     const A bias = static_cast<A>(bias_);
     auto* result = static_cast<S*>(result_);
     const int64_t width = s.count[2];
+    if (const int order = three_by_three(s)) {
+      A rising[9];
+      for (int i = 0; i < 9; ++i) rising[i] = weight[order > 0 ? i : 8 - i];
+      for (int64_t d = 0; d < s.count[0]; ++d)
+        for (int64_t x = 0; x < width; x += 2 * L) {
+          const A* from = plane + d * s.row_step[0] + s.tap_offset[order > 0 ? 0 : 8] + x;
+          S* to = result + s.to_first + d * s.to_step[0] + x;
+          const auto left = static_cast<int>(std::min<int64_t>(2 * L, width - x));
+          if (left > L)
+            depthwise_3x3<2>(from, s, rising, bias, left - L, to);
+          else
+            depthwise_3x3<1>(from, s, rising, bias, left, to);
+        }
+      return;
+    }
     for (int64_t d = 0; d < s.count[0]; ++d)
       for (int64_t h = 0; h < s.count[1]; ++h) {
         const A* from = plane + d * s.row_step[0] + h * s.row_step[1];
@@ -385,6 +563,8 @@ const ConvKernels kConvKernels = {
     .pad_plane = pad_plane,
     .gather = gather,
     .gather_pieces = gather_pieces,
+    .transpose_widen = transpose_widen,
+    .transpose_narrow = transpose_narrow,
     .widen = widen,
     .pack_columns = pack_columns,
     .add_value = add_value,

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/isa/float_types.h"
 #include "kernels/cpu/isa/simd.h"
 #include "kernels/cpu/scratch.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 constexpr int64_t kWork = 16384;    // element pairs a parallel chunk
 constexpr int64_t kDimBlock = 128;  // differences that are added one after the other
-constexpr int kPanelRows = 4;       // rows of x1 against a panel of x2 at once, by registers
+constexpr int kPanelRows =
+    VESTA_SIMD_BYTES == 64 ? 8 : 4;  // rows of x1 against a panel of x2 at once, by registers
 
 int64_t grain(int64_t work) { return std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)); }
 
@@ -68,7 +70,7 @@ struct Two {
   static constexpr bool kPanels = true;
   template <class V>
   static VESTA_INLINE V add(V sum, V d) {
-    return sum + d * d;
+    return fma(d, d, sum);  // a product apart would share the adders with the difference
   }
   template <class V>
   static VESTA_INLINE V join(V a, V b) {
@@ -277,9 +279,111 @@ void run_pdist_backward(Elem type, const void* dy, const void* x_in, const void*
   });
 }
 
+// ---- cosines ----
+constexpr int64_t kCosineBlock = 64;  // products that a lane adds one after the other
+
+// The cosine of vectors with elements `step` apart, from their sums of squares and of products.
+template <class S>
+Acc<S> cosine_of(Acc<S> xx, Acc<S> yy, Acc<S> xy, const S* x, const S* y, int64_t n, int64_t step,
+                 double eps) {
+  using A = Acc<S>;
+  using Limits = std::numeric_limits<A>;
+  constexpr A kLeast = Limits::min() / Limits::epsilon();  // below it products have lost digits
+  if (xx > kLeast && yy > kLeast && xx <= Limits::max() && yy <= Limits::max())
+    return xy / (std::max(std::sqrt(xx), A(eps)) * std::max(std::sqrt(yy), A(eps)));
+  double sx = 0, sy = 0, sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double a = to_acc(x[i * step]), b = to_acc(y[i * step]);
+    sx += a * a;
+    sy += b * b;
+  }
+  sx = std::sqrt(sx);
+  sy = std::sqrt(sy);
+  sx = sx < eps ? eps : sx;  // NaN stays
+  sy = sy < eps ? eps : sy;
+  for (int64_t i = 0; i < n; ++i) sum += to_acc(x[i * step]) / sx * (to_acc(y[i * step]) / sy);
+  return A(sum);
+}
+
+template <class S>
+Acc<S> cosine_row(const S* x, const S* y, int64_t n, double eps) {
+  using A = Acc<S>;
+  using V = Vec<A>;
+  constexpr int64_t L = V::kLanes;
+  A xx = 0, yy = 0, xy = 0;
+  for (int64_t first = 0; first < n; first += kCosineBlock * L) {
+    const int64_t last = std::min(n, first + kCosineBlock * L);
+    V a2 = V::zero(), b2 = V::zero(), ab = V::zero();
+    int64_t i = first;
+    auto add = [&](V a, V b) {
+      a2 = fma(a, a, a2);
+      b2 = fma(b, b, b2);
+      ab = fma(a, b, ab);
+    };
+    for (; i + L <= last; i += L) add(load(x + i), load(y + i));
+    if (i < last) add(load_n(x + i, int(last - i)), load_n(y + i, int(last - i)));
+    xx += sum_lanes(a2);
+    yy += sum_lanes(b2);
+    xy += sum_lanes(ab);
+  }
+  return cosine_of(xx, yy, xy, x, y, n, 1, eps);
+}
+
+// `width` neighbouring columns of length n.
+template <class S>
+void cosine_columns(const S* x, const S* y, S* out, int64_t n, int64_t inner, int width, double eps) {
+  using A = Acc<S>;
+  using V = Vec<A>;
+  constexpr int L = V::kLanes;
+  V xx = V::zero(), yy = V::zero(), xy = V::zero();
+  for (int64_t first = 0; first < n; first += kCosineBlock) {
+    const int64_t last = std::min(n, first + kCosineBlock);
+    V a2 = V::zero(), b2 = V::zero(), ab = V::zero();
+    for (int64_t i = first * inner; i < last * inner; i += inner) {
+      const V a = width == L ? load(x + i) : load_n(x + i, width);
+      const V b = width == L ? load(y + i) : load_n(y + i, width);
+      a2 = fma(a, a, a2);
+      b2 = fma(b, b, b2);
+      ab = fma(a, b, ab);
+    }
+    xx = xx + a2;
+    yy = yy + b2;
+    xy = xy + ab;
+  }
+  A sums[3][L];
+  store(sums[0], xx);
+  store(sums[1], yy);
+  store(sums[2], xy);
+  for (int c = 0; c < width; ++c)
+    out[c] = from_acc<S>(cosine_of(sums[0][c], sums[1][c], sums[2][c], x + c, y + c, n, inner, eps));
+}
+
+void run_cosine(Elem type, const void* x_in, const void* y_in, void* out_in, int64_t outer, int64_t dim,
+                int64_t inner, double eps) {
+  with_float_type(type, [&]<class S>(S) {
+    const S *x = static_cast<const S*>(x_in), *y = static_cast<const S*>(y_in);
+    S* out = static_cast<S*>(out_in);
+    if (inner == 1)
+      return parallel_for(0, outer, grain(dim), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r)
+          out[r] = from_acc<S>(cosine_row(x + r * dim, y + r * dim, dim, eps));
+      });
+    constexpr int64_t L = Vec<Acc<S>>::kLanes;
+    const int64_t blocks = (inner + L - 1) / L;
+    parallel_for(0, outer * blocks, grain(dim * L), [&](int64_t begin, int64_t end) {
+      for (int64_t u = begin; u < end; ++u) {
+        const int64_t o = u / blocks, column = u % blocks * L, at = o * dim * inner + column;
+        cosine_columns(x + at, y + at, out + o * inner + column, dim, inner, int(std::min(L, inner - column)),
+                       eps);
+      }
+    });
+  });
+}
+
 }  // namespace
 
 extern const DistanceTable kDistanceTable;
-const DistanceTable kDistanceTable = {run_cdist, run_cdist_backward, run_pdist, run_pdist_backward};
+const DistanceTable kDistanceTable = {run_cdist, run_cdist_backward, run_pdist, run_pdist_backward,
+                                      run_cosine};
 
 }  // namespace vesta::cpu::VESTA_ISA

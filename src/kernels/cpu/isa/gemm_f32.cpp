@@ -169,6 +169,18 @@ void vector_rows_of(GemmType type, const void* a, int64_t a_row, int64_t a_col, 
   }
 }
 
+void tile_sums_of(GemmType type, const void* a, int64_t m, const void* b, int64_t b_row, int64_t k, int64_t n,
+                  void* t) {
+  switch (type) {
+    case GemmType::F16:
+      return tile_sums<F32, FromF16>(a, m, b, b_row, k, n, t);
+    case GemmType::Bf16:
+      return tile_sums<F32, FromBf16>(a, m, b, b_row, k, n, t);
+    default:
+      return tile_sums<F32, FromF32>(a, m, b, b_row, k, n, t);
+  }
+}
+
 }  // namespace
 
 extern const GemmKernels gemm_f32_kernels;
@@ -187,9 +199,12 @@ const GemmKernels gemm_f32_kernels = {
     .pack_a = pack_a,
     .dots = dots_of,
     .vector_rows = vector_rows_of,
+    .tile_sums = tile_sums_of,
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_row,
+    .chain_rows = chain_rows<F32>,
+    .chain_columns = chain_columns<F32>,
 };
 
 }  // namespace vesta::cpu::VESTA_ISA

@@ -115,6 +115,11 @@ void vector_rows_of(GemmType, const void* a, int64_t a_row, int64_t a_col, int64
   vector_rows<F64, FromF64>(a, a_row, a_col, m, b, b_row, k, n, t, t_row);
 }
 
+void tile_sums_of(GemmType, const void* a, int64_t m, const void* b, int64_t b_row, int64_t k, int64_t n,
+                  void* t) {
+  tile_sums<F64, FromF64>(a, m, b, b_row, k, n, t);
+}
+
 }  // namespace
 
 extern const GemmKernels gemm_f64_kernels;
@@ -133,9 +138,12 @@ const GemmKernels gemm_f64_kernels = {
     .pack_a = pack_a,
     .dots = dots_of,
     .vector_rows = vector_rows_of,
+    .tile_sums = tile_sums_of,
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_row,
+    .chain_rows = chain_rows<F64>,
+    .chain_columns = chain_columns<F64>,
 };
 
 }  // namespace vesta::cpu::VESTA_ISA

@@ -172,6 +172,99 @@ void strip_columns(const GemmStrip& s) {
   strip<Tr, true>(s, std::make_integer_sequence<int, Tr::kRows>());
 }
 
+// A tile of M rows by V vectors over the links of a chain.
+template <class Tr, int M, int V, bool kColumns>
+void chain_of(const GemmChain& s) {
+  using Unit = typename Tr::Unit;
+  constexpr int L = Tr::kLanes;
+  constexpr int64_t kRow = L * Tr::kVectors;  // of B
+  auto* c = static_cast<typename Tr::Acc*>(s.c);
+  const int64_t full = s.n / L, rest = s.n % L;  // vectors of C, and columns behind them
+  typename Tr::A acc[M][V];
+  if (s.add) {
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        const auto* from = c + i * s.ldc + v * L;
+        acc[i][v] = v < full ? Tr::load_acc(from) : Tr::load_acc_part(from, rest);
+      }
+  } else {
+    const auto* first = static_cast<const typename Tr::Acc*>(s.first);
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      const typename Tr::A start = first ? Tr::load_acc(first + v * L) : Tr::zero();
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) acc[i][v] = start;
+    }
+  }
+  static_assert(M <= 15);
+  const int64_t a_row = s.a_row;
+  for (const GemmLink *link = s.links, *end = link + s.count; link != end; ++link) {
+    const auto* b = static_cast<const Unit*>(s.b) + link->b;
+    // The pointers of micro().
+    const auto* a0 = static_cast<const Unit*>(s.a) + link->a;
+    const Unit *a1 = a0 + 3 * a_row, *a2 = a0 + 6 * a_row, *a3 = a0 + 9 * a_row, *a4 = a0 + 12 * a_row;
+    for (int64_t k = link->k; k > 0; --k) {
+      typename Tr::V y[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) y[v] = Tr::load(b + v * L);
+      b += kRow;
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) {
+        const Unit* row = i < 3 ? a0 : i < 6 ? a1 : i < 9 ? a2 : i < 12 ? a3 : a4;
+        const typename Tr::V x = Tr::broadcast(kColumns ? a0 + i : row + (i % 3) * a_row);
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) acc[i][v] = Tr::multiply_add(x, y[v], acc[i][v]);
+      }
+      a0 += kColumns ? a_row : 1;
+      if constexpr (!kColumns) {
+        ++a1, ++a2, ++a3, ++a4;
+        if constexpr (M > 12) {
+          asm("" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3), "+r"(a4));
+        } else {
+          asm("" : "+r"(a0), "+r"(a1), "+r"(a2), "+r"(a3));
+        }
+      }
+    }
+  }
+  if (s.n == V * L) {
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) Tr::store(c + i * s.ldc + v * L, acc[i][v]);
+    return;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      auto* to = c + i * s.ldc + v * L;
+      if (v < full) {
+        Tr::store(to, acc[i][v]);
+      } else {
+        Tr::store_part(to, acc[i][v], rest);
+      }
+    }
+}
+
+template <class Tr, bool kColumns, int... M>
+void chain(const GemmChain& s, std::integer_sequence<int, M...>) {
+  static constexpr void (*kOne[])(const GemmChain&) = {chain_of<Tr, M + 1, 1, kColumns>...};
+  static constexpr void (*kAll[])(const GemmChain&) = {chain_of<Tr, M + 1, Tr::kVectors, kColumns>...};
+  (s.n <= Tr::kLanes ? kOne : kAll)[s.m - 1](s);
+}
+
+template <class Tr>
+void chain_rows(const GemmChain& s) {
+  chain<Tr, false>(s, std::make_integer_sequence<int, Tr::kRows>());
+}
+
+template <class Tr>
+void chain_columns(const GemmChain& s) {
+  chain<Tr, true>(s, std::make_integer_sequence<int, Tr::kRows>());
+}
+
 // X x Y dot products of rows with K contiguous: one vector of partial sums each, added up by halves at the end.
 template <class Tr, class Source, int X, int Y>
 void dot_block(const typename Source::Element* x, int64_t x_row, const typename Source::Element* y,
@@ -283,6 +376,45 @@ void vector_rows(const void* a, int64_t a_row, int64_t a_col, int64_t m, const v
   static_assert(kGemmVectorRows == 4);
   kTable[m - 1](static_cast<const Element*>(a), a_row, a_col, static_cast<const Element*>(b), b_row, k, n,
                 static_cast<typename Tr::Acc*>(t), t_row);
+}
+
+// t[tile][i][lane] += sum over p of a[p][i] * b[p][column] for M rows, a vector of columns at a time: what is read once,
+// at the rate of the multiply-adds. The rows two calls on are fetched meanwhile.
+template <class Tr, class Source, int M>
+void tile_sums_of(const typename Tr::Unit* a, const typename Source::Element* b, int64_t b_row, int64_t k,
+                  int64_t n, typename Tr::Acc* t) {
+  constexpr int L = Tr::kLanes;
+  constexpr int64_t kAhead = 2 * kGemmSumsDepth;
+  for (int64_t j = 0; j < n; j += L, t += kPitch<Tr> * L) {
+    typename Tr::A sum[M];
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) sum[i] = Tr::load_acc(t + i * L);
+    const auto* y = b + j;
+    const typename Tr::Unit* x = a;
+    const bool whole = n - j >= L;
+    for (int64_t p = 0; p < k; ++p, y += b_row, x += kPitch<Tr>) {
+      const typename Tr::V v = whole ? Source::load(y) : Source::load_part(y, n - j);
+      __builtin_prefetch(y + kAhead * b_row, 0, 2);
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) sum[i] = Tr::multiply_add(Tr::broadcast(x + i), v, sum[i]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) Tr::store(t + i * L, sum[i]);
+  }
+}
+
+template <class Tr, class Source, int... M>
+void tile_sums_table(const void* a, int64_t m, const void* b, int64_t b_row, int64_t k, int64_t n, void* t,
+                     std::integer_sequence<int, M...>) {
+  using Element = typename Source::Element;
+  static constexpr void (*kTable[])(const typename Tr::Unit*, const Element*, int64_t, int64_t, int64_t,
+                                    typename Tr::Acc*) = {tile_sums_of<Tr, Source, M + 1>...};
+  kTable[m - 1](static_cast<const typename Tr::Unit*>(a), static_cast<const Element*>(b), b_row, k, n,
+                static_cast<typename Tr::Acc*>(t));
+}
+template <class Tr, class Source>
+void tile_sums(const void* a, int64_t m, const void* b, int64_t b_row, int64_t k, int64_t n, void* t) {
+  tile_sums_table<Tr, Source>(a, m, b, b_row, k, n, t, std::make_integer_sequence<int, kPitch<Tr>>());
 }
 
 // In-register transpose of L vectors of L lanes: log2(L) perfect shuffles.

@@ -32,30 +32,37 @@ void add_scaled(Elem type, const void* x_in, double factor, void* acc_in, int64_
   });
 }
 
+constexpr int64_t kRowsAhead =
+    8;  // rows are fetched before they are added: hardware does not foresee their places
+
 // N vectors of accumulators stay in registers over all rows.
 template <int N, class S>
 VESTA_INLINE void add_indexed_columns(const S* table, int64_t n, const int64_t* index, int64_t count,
-                                      Acc<S>* acc) {
+                                      int64_t known, Acc<S>* acc) {
   using V = Vec<Acc<S>>;
   constexpr int L = V::kLanes;
   V sum[N];
   for (int k = 0; k < N; ++k) sum[k] = load(acc + k * L);
   for (int64_t r = 0; r < count; ++r) {
     const S* row = table + index[r] * n;
+    if (r + kRowsAhead < known) {
+      const S* next = table + index[r + kRowsAhead] * n;
+      for (int k = 0; k < N; ++k) __builtin_prefetch(next + k * L);
+    }
     for (int k = 0; k < N; ++k) sum[k] = sum[k] + load(row + k * L);
   }
   for (int k = 0; k < N; ++k) store(acc + k * L, sum[k]);
 }
-void add_indexed(Elem type, const void* table_in, const int64_t* index, int64_t count, void* acc_in,
-                 int64_t n) {
+void add_indexed(Elem type, const void* table_in, const int64_t* index, int64_t count, int64_t known,
+                 void* acc_in, int64_t n) {
   with_float_type(type, [&]<class S>(S) {
     using A = Acc<S>;
     constexpr int L = Vec<A>::kLanes, N = VESTA_SIMD_BYTES == 64 ? 8 : 2;
     const S* table = static_cast<const S*>(table_in);
     A* acc = static_cast<A*>(acc_in);
     int64_t i = 0;
-    for (; i + N * L <= n; i += N * L) add_indexed_columns<N>(table + i, n, index, count, acc + i);
-    for (; i + L <= n; i += L) add_indexed_columns<1>(table + i, n, index, count, acc + i);
+    for (; i + N * L <= n; i += N * L) add_indexed_columns<N>(table + i, n, index, count, known, acc + i);
+    for (; i + L <= n; i += L) add_indexed_columns<1>(table + i, n, index, count, known, acc + i);
     for (int64_t r = 0; i < n && r < count; ++r)
       for (int64_t j = i; j < n; ++j) acc[j] += to_acc(table[index[r] * n + j]);
   });

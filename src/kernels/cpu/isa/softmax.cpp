@@ -1,6 +1,8 @@
 // Softmax rows and columns. Contiguous rows (inner == 1): three passes over a row kept in cache as float (the output
 // itself, or scratch for 16-bit types). Rows above kLongRow: one pass for the maximum and the sum by blocks that stay in
-// L1, one for the result, at the price of a second exp. inner > 1: 16 (8) columns at a time, three passes with a stride.
+// L1, one for the result, at the price of a second exp. inner > 1: bands of columns are read once, row by row, into
+// scratch that stays in L2: rows a power of two apart share a few cache sets and would be fetched again by every pass.
+// Very long columns do without the scratch: 16 (8) of them at a time, each pass with the stride.
 #include "kernels/cpu/softmax.h"
 
 #include <cmath>
@@ -17,6 +19,9 @@ constexpr int64_t kLongRow = 65536;     // elements; 3 x 256 KB passes still hit
 constexpr int64_t kBlock = 4096;        // elements of a long row's block
 constexpr int64_t kForwardWork = 8192;  // elements per parallel chunk
 constexpr int64_t kBackwardWork = 16384;
+constexpr int64_t kBand = 16384;       // elements of a band of columns
+constexpr int64_t kWidestBand = 1024;  // its columns
+constexpr int64_t kLongColumn = 8192;  // elements; above it a band of one vector would leave L2
 
 template <class S>
 Acc<S> row_max(const S* x, int64_t n) {
@@ -167,6 +172,91 @@ void softmax_columns(const S* x, S* y, int64_t dim, int64_t inner, int count, bo
   }
 }
 
+// The columns of a band, a multiple of the lanes (the scratch's rows are padded to it).
+template <class A>
+int64_t band_width(int64_t dim, int64_t inner) {
+  constexpr int64_t L = Vec<A>::kLanes;
+  const int64_t widest = kBand / dim < kWidestBand ? kBand / dim / L * L : kWidestBand;
+  const int64_t needed = (inner + L - 1) / L * L;
+  return widest < L ? L : widest < needed ? widest : needed;
+}
+// Calls f(column, get, put) for each vector of a row of `width` columns; get and put touch no column behind them.
+template <class S, class F>
+VESTA_INLINE void each_vector(int64_t width, F f) {
+  using V = Vec<Acc<S>>;
+  constexpr int L = V::kLanes;
+  int64_t c = 0;
+  for (; c + L <= width; c += L)
+    f(
+        c, [](const S* p) { return load(p); }, [](S* p, V v) { store(p, v); });
+  if (c < width) {
+    const int rest = static_cast<int>(width - c);
+    f(
+        c, [rest](const S* p) { return load_n(p, rest); }, [rest](S* p, V v) { store_n(p, v, rest); });
+  }
+}
+
+// A band of `width` columns of length dim, `inner` apart. work: dim rows of `padded` columns (whole vectors), and two
+// more.
+template <class S>
+void softmax_band(const S* x, S* y, int64_t dim, int64_t inner, int64_t width, int64_t padded, bool log,
+                  bool safe, Acc<S>* work) {
+  using A = Acc<S>;
+  using V = Vec<A>;
+  constexpr int L = V::kLanes;
+  A *top = work + dim * padded, *last = top + padded;
+  for (int64_t c = 0; c < padded; c += L) store(top + c, V::set1(-kInfinity<A>));
+  for (int64_t d = 0; d < dim; ++d)
+    each_vector<S>(width, [&](int64_t c, auto get, auto) {
+      const V v = get(x + d * inner + c);
+      store(work + d * padded + c, v);
+      store(top + c, max(load(top + c), v));
+    });
+  if (safe && !log)  // columns of only -inf: shift by 0, sum 0, and 0 * (1 / 1)
+    for (int64_t c = 0; c < padded; ++c) top[c] = top[c] == -kInfinity<A> ? A(0) : top[c];
+  for (int64_t c = 0; c < padded; c += L) {
+    const V shift = load(top + c);
+    V sum = V::zero();
+    for (int64_t d = 0; d < dim; ++d) {
+      A* at = work + d * padded + c;
+      const V e = exp(load(at) - shift);
+      if (!log) store(at, e);
+      sum = sum + e;
+    }
+    store(last + c, sum);
+  }
+  for (int64_t c = 0; c < padded; ++c) {
+    if (log)
+      last[c] = std::log(last[c]);
+    else
+      last[c] = safe && last[c] == 0 ? A(0) : A(1) / last[c];
+  }
+  for (int64_t d = 0; d < dim; ++d)
+    each_vector<S>(width, [&](int64_t c, auto, auto put) {
+      const V v = load(work + d * padded + c);
+      put(y + d * inner + c, log ? (v - load(top + c)) - load(last + c) : v * load(last + c));
+    });
+}
+
+// Calls body(at, width, padded, work) for each band of every outer index; `arrays` copies of a band fit into work, and
+// two rows more.
+template <class S, class Body>
+void each_band(SoftmaxShape shape, int arrays, int64_t chunk_work, Body body) {
+  using A = Acc<S>;
+  const auto [outer, dim, inner] = shape;
+  constexpr int64_t L = Vec<A>::kLanes;
+  const int64_t widest = band_width<A>(dim, inner), bands = (inner + widest - 1) / widest;
+  parallel_for(0, outer * bands, grain_for(dim * widest, chunk_work),
+               [&, dim = dim, inner = inner](int64_t begin, int64_t end) {
+                 A* work = static_cast<A*>(thread_scratch(size_t((arrays * dim + 2) * widest) * sizeof(A)));
+                 for (int64_t u = begin; u < end; ++u) {
+                   const int64_t column = u % bands * widest;
+                   const int64_t width = inner - column < widest ? inner - column : widest;
+                   body(u / bands * dim * inner + column, width, (width + L - 1) / L * L, work);
+                 }
+               });
+}
+
 template <class S>
 void forward_typed(const S* x, S* y, SoftmaxShape shape, bool log, bool safe) {
   const auto [outer, dim, inner] = shape;
@@ -181,6 +271,12 @@ void forward_typed(const S* x, S* y, SoftmaxShape shape, bool log, bool safe) {
       for (int64_t r = begin; r < end; ++r) softmax_row(x + r * dim, y + r * dim, dim, log, safe, buffer);
     });
     return;
+  }
+  if (dim <= kLongColumn) {
+    return each_band<S>(shape, 1, kForwardWork,
+                        [&, dim = dim, inner = inner](int64_t at, int64_t width, int64_t padded, auto* work) {
+                          softmax_band(x + at, y + at, dim, inner, width, padded, log, safe, work);
+                        });
   }
   constexpr int64_t L = Vec<Acc<S>>::kLanes;
   const int64_t blocks = (inner + L - 1) / L;
@@ -227,6 +323,28 @@ void backward_columns(const S* dy, const S* y, S* dx, int64_t dim, int64_t inner
   }
 }
 
+// The same for a band; work: 2 * dim rows of `padded` columns, and one more.
+template <class S>
+void backward_band(const S* dy, const S* y, S* dx, int64_t dim, int64_t inner, int64_t width, int64_t padded,
+                   bool log, Acc<S>* work) {
+  using A = Acc<S>;
+  using V = Vec<A>;
+  A *gradients = work, *results = work + dim * padded, *sum = results + dim * padded;
+  for (int64_t c = 0; c < padded; ++c) sum[c] = 0;
+  for (int64_t d = 0; d < dim; ++d)
+    each_vector<S>(width, [&](int64_t c, auto get, auto) {
+      const V g = get(dy + d * inner + c), p = get(y + d * inner + c);
+      store(gradients + d * padded + c, g);
+      store(results + d * padded + c, p);
+      store(sum + c, load(sum + c) + (log ? g : g * p));
+    });
+  for (int64_t d = 0; d < dim; ++d)
+    each_vector<S>(width, [&](int64_t c, auto, auto put) {
+      const V g = load(gradients + d * padded + c), p = load(results + d * padded + c), s = load(sum + c);
+      put(dx + d * inner + c, log ? g - exp(p) * s : p * (g - s));
+    });
+}
+
 template <class S>
 void backward_typed(const S* dy, const S* y, S* dx, SoftmaxShape shape, bool log) {
   const auto [outer, dim, inner] = shape;
@@ -236,6 +354,12 @@ void backward_typed(const S* dy, const S* y, S* dx, SoftmaxShape shape, bool log
       for (int64_t r = begin; r < end; ++r) backward_row(dy + r * dim, y + r * dim, dx + r * dim, dim, log);
     });
     return;
+  }
+  if (dim <= kLongColumn) {
+    return each_band<S>(shape, 2, kBackwardWork,
+                        [&, dim = dim, inner = inner](int64_t at, int64_t width, int64_t padded, auto* work) {
+                          backward_band(dy + at, y + at, dx + at, dim, inner, width, padded, log, work);
+                        });
   }
   constexpr int64_t L = Vec<Acc<S>>::kLanes;
   const int64_t blocks = (inner + L - 1) / L;

@@ -200,6 +200,48 @@ void vector_rows_of(GemmType, const void* a, int64_t a_row, int64_t a_col, int64
                 static_cast<float*>(t), t_row);
 }
 
+// Pairs of B's rows, 16 columns at a time (gemm_micro.h: tile_sums_of).
+template <int M>
+void tile_pairs(const uint32_t* a, const uint16_t* b, int64_t b_row, int64_t k, int64_t n, float* t) {
+  constexpr int64_t kAhead = 4 * kGemmSumsDepth;
+  for (int64_t j = 0; j < n; j += 16, t += kPitch<Bf16> * 16) {
+    __m512 sum[M];
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) sum[i] = _mm512_loadu_ps(t + i * 16);
+    const uint16_t* y = b + j;
+    const uint32_t* x = a;
+    const __mmask16 mask = n - j >= 16 ? __mmask16{0xffff} : Bf16::mask(n - j);
+    for (int64_t p = 0; p < k; p += 2, y += 2 * b_row, x += kPitch<Bf16>) {
+      const __m256i even = _mm256_maskz_loadu_epi16(mask, y);
+      const __m256i odd = p + 1 < k ? _mm256_maskz_loadu_epi16(mask, y + b_row) : _mm256_setzero_si256();
+      if (j % 32 == 0) {
+        __builtin_prefetch(y + kAhead * b_row, 0, 2);
+        __builtin_prefetch(y + (kAhead + 1) * b_row, 0, 2);
+      }
+      const auto v = (__m512bh)_mm512_or_si512(
+          _mm512_maskz_cvtepu16_epi32(0xffff, even),
+          _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, odd), 16));
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i)
+        sum[i] = _mm512_dpbf16_ps(sum[i], (__m512bh)_mm512_set1_epi32(static_cast<int>(x[i])), v);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) _mm512_storeu_ps(t + i * 16, sum[i]);
+  }
+}
+template <int... M>
+void tile_pairs_table(const void* a, int64_t m, const void* b, int64_t b_row, int64_t k, int64_t n, void* t,
+                      std::integer_sequence<int, M...>) {
+  static constexpr void (*kTable[])(const uint32_t*, const uint16_t*, int64_t, int64_t, int64_t,
+                                    float*) = {tile_pairs<M + 1>...};
+  kTable[m - 1](static_cast<const uint32_t*>(a), static_cast<const uint16_t*>(b), b_row, k, n,
+                static_cast<float*>(t));
+}
+void tile_sums_of_pairs(GemmType, const void* a, int64_t m, const void* b, int64_t b_row, int64_t k,
+                        int64_t n, void* t) {
+  tile_pairs_table(a, m, b, b_row, k, n, t, std::make_integer_sequence<int, kPitch<Bf16>>());
+}
+
 }  // namespace
 
 extern const GemmKernels gemm_bf16_kernels;
@@ -218,6 +260,7 @@ const GemmKernels gemm_bf16_kernels = {
     .pack_a = pack_a,
     .dots = dots_of,
     .vector_rows = vector_rows_of,
+    .tile_sums = tile_sums_of_pairs,
     .add_row = add_row,
     .load_row = load_row,
     .store_row = store_bf16_row,
