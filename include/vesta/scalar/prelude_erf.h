@@ -215,12 +215,13 @@ VESTA_FN float gelu_clamp_(float x) {
   return from_bits_(where_(magnitude < end, magnitude, end));
 }
 // x Phi(x) = max(x, 0) - |x| Phi(-|x|): no sum cancels, unlike 0.5 x (1 + erf(x / sqrt(2))), and no branch is needed.
+// The product by 0 makes NaN of minus infinity, as PyTorch does.
 VESTA_FN float gelu_erf_(float x) {
   float c = gelu_clamp_(x);
   NormalDensity e = normal_density_(c);
   float y = c / (c + kGeluShift), z = y - kGeluCentre;
   float w = y * e.scale, h = fma_(w * z, gelu_tail_(z), w);
-  return fma_(fma_(h, e.q, h), -0x1p-32f, where_(x < 0.0f, 0.0f, x));
+  return fma_(fma_(h, e.q, h), -0x1p-32f, where_(x < 0.0f, x * 0.0f, x));
 }
 template <class R>
 VESTA_FN R normal_density_pair_(R c) {  // e^(-c^2 / 2)
@@ -230,7 +231,7 @@ VESTA_FN R normal_density_pair_(R c) {  // e^(-c^2 / 2)
 VESTA_FN double gelu_erf_(double x) {
   double a = abs_(x), c = where_(a > ErfcRange<double>::kNormalEnd, ErfcRange<double>::kNormalEnd, a);
   double tail = normal_density_pair_(c) * normal_tail_(c);
-  return fma_(-c, tail, where_(x < 0.0, 0.0, x));
+  return fma_(-c, tail, where_(x < 0.0, x * 0.0, x));
 }
 // Its derivative Phi(x) + x phi(x): with m = Phi(-|x|) - |x| phi(x), m for x < 0, else 1 - m.
 template <class R>
