@@ -69,7 +69,8 @@ int vjp_cosine_similarity(const Grad& g) {
   Tensor lx = nx.clamp_min(g.number(3)), ly = ny.clamp_min(g.number(3)), both = dy / (lx * ly);
   Tensor cosine = half ? (x * y).sum({d}, true) / (lx * ly) : keep(g.out());
   auto gradient = [&](const Tensor& of, const Tensor& other, const Tensor& norm, const Tensor& limited) {
-    return (other * both).addcmul(of, (dy * cosine / (limited * norm)).masked_fill(norm == 0, 0), -1);
+    Tensor zero = norm == 0;  // divided by 1, so that no second derivative meets an infinity
+    return (other * both).addcmul(of, (dy * cosine / (limited * norm.masked_fill(zero, 1))).masked_fill(zero, 0), -1);
   };
   return grads(G(0) { return gradient(x, y, nx, lx); }, G(1) { return gradient(y, x, ny, ly); });
 }

@@ -16,11 +16,13 @@ std::vector<double> reference_forward(const Array& x, SoftmaxShape s, bool log) 
   for (int64_t o = 0; o < s.outer; ++o)
     for (int64_t i = 0; i < s.inner; ++i) {
       auto at = [&](int64_t d) { return (o * s.dim + d) * s.inner + i; };
-      double m = -INFINITY, sum = 0;
+      double m = -INFINITY;
+      long double sum = 0;
       for (int64_t d = 0; d < s.dim; ++d) m = std::max(m, x[at(d)]);
       for (int64_t d = 0; d < s.dim; ++d) sum += std::exp(x[at(d)] - m);
       for (int64_t d = 0; d < s.dim; ++d)
-        y[static_cast<size_t>(at(d))] = log ? x[at(d)] - m - std::log(sum) : std::exp(x[at(d)] - m) / sum;
+        y[static_cast<size_t>(at(d))] =
+            log ? x[at(d)] - m - std::log(double(sum)) : std::exp(x[at(d)] - m) / double(sum);
     }
   return y;
 }
@@ -30,8 +32,9 @@ std::vector<double> reference_backward(const Array& dy, const Array& y, SoftmaxS
   for (int64_t o = 0; o < s.outer; ++o)
     for (int64_t i = 0; i < s.inner; ++i) {
       auto at = [&](int64_t d) { return (o * s.dim + d) * s.inner + i; };
-      double sum = 0;
-      for (int64_t d = 0; d < s.dim; ++d) sum += log ? dy[at(d)] : dy[at(d)] * y[at(d)];
+      long double all = 0;
+      for (int64_t d = 0; d < s.dim; ++d) all += log ? dy[at(d)] : dy[at(d)] * y[at(d)];
+      const double sum = double(all);
       for (int64_t d = 0; d < s.dim; ++d)
         dx[static_cast<size_t>(at(d))] =
             log ? dy[at(d)] - std::exp(y[at(d)]) * sum : y[at(d)] * (dy[at(d)] - sum);

@@ -5,7 +5,9 @@
 // Very long columns do without the scratch: 16 (8) of them at a time, each pass with the stride.
 #include "kernels/cpu/softmax.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/isa/float_types.h"
@@ -21,6 +23,7 @@ constexpr int64_t kForwardWork = 8192;  // elements per parallel chunk
 constexpr int64_t kBackwardWork = 16384;
 constexpr int64_t kBand = 16384;       // elements of a band of columns
 constexpr int64_t kWidestBand = 1024;  // its columns
+constexpr int64_t kSumRows = 256;      // of a column that are summed on their own, for accuracy
 constexpr int64_t kLongColumn = 8192;  // elements; above it a band of one vector would leave L2
 
 template <class S>
@@ -140,6 +143,18 @@ void softmax_row(const S* x, S* y, int64_t n, bool log, bool safe, Acc<S>* buffe
   map_row(static_cast<const A*>(e), y, n, [&](V a) { return a * inverse; });
 }
 
+// The sum of term(d) for d in [0, dim).
+template <class V, class F>
+VESTA_INLINE V sum_rows(int64_t dim, F term) {
+  V sum = V::zero();
+  for (int64_t d = 0; d < dim;) {
+    V part = V::zero();
+    for (const int64_t end = std::min(dim, d + kSumRows); d < end; ++d) part = part + term(d);
+    sum = sum + part;
+  }
+  return sum;
+}
+
 // One block of up to L columns with stride `inner`; `get`/`put` hide full and partial vectors.
 template <class S>
 void softmax_columns(const S* x, S* y, int64_t dim, int64_t inner, int count, bool log, bool safe) {
@@ -148,7 +163,7 @@ void softmax_columns(const S* x, S* y, int64_t dim, int64_t inner, int count, bo
   constexpr int L = V::kLanes;
   auto get = [&](const S* p) { return count == L ? load(p) : load_n(p, count); };
   auto put = [&](S* p, V v) { count == L ? store(p, v) : store_n(p, v, count); };
-  V m = V::set1(-kInfinity<A>), sum = V::zero();
+  V m = V::set1(-kInfinity<A>);
   for (int64_t d = 0; d < dim; ++d) m = max(m, get(x + d * inner));
   if (safe && !log) {  // columns of only -inf: shift by 0, sum 0, and 0 * (1 / 1)
     alignas(64) A lanes[L];
@@ -156,9 +171,8 @@ void softmax_columns(const S* x, S* y, int64_t dim, int64_t inner, int count, bo
     for (int j = 0; j < L; ++j) lanes[j] = lanes[j] == -kInfinity<A> ? A(0) : lanes[j];
     m = load(lanes);
   }
-  for (int64_t d = 0; d < dim; ++d) sum = sum + exp(get(x + d * inner) - m);
   alignas(64) A lanes[L];
-  store(lanes, sum);
+  store(lanes, sum_rows<V>(dim, [&](int64_t d) { return exp(get(x + d * inner) - m); }));
   for (int j = 0; j < L; ++j) {
     if (log)
       lanes[j] = std::log(lanes[j]);
@@ -216,14 +230,12 @@ void softmax_band(const S* x, S* y, int64_t dim, int64_t inner, int64_t width, i
     for (int64_t c = 0; c < padded; ++c) top[c] = top[c] == -kInfinity<A> ? A(0) : top[c];
   for (int64_t c = 0; c < padded; c += L) {
     const V shift = load(top + c);
-    V sum = V::zero();
-    for (int64_t d = 0; d < dim; ++d) {
-      A* at = work + d * padded + c;
-      const V e = exp(load(at) - shift);
-      if (!log) store(at, e);
-      sum = sum + e;
-    }
-    store(last + c, sum);
+    store(last + c, sum_rows<V>(dim, [&](int64_t d) {
+            A* at = work + d * padded + c;
+            const V e = exp(load(at) - shift);
+            if (!log) store(at, e);
+            return e;
+          }));
   }
   for (int64_t c = 0; c < padded; ++c) {
     if (log)
@@ -314,8 +326,10 @@ template <class S>
 void backward_columns(const S* dy, const S* y, S* dx, int64_t dim, int64_t inner, int count, bool log) {
   using V = Vec<Acc<S>>;
   auto get = [&](const S* p) { return count == V::kLanes ? load(p) : load_n(p, count); };
-  V sum = V::zero();
-  for (int64_t d = 0; d < dim * inner; d += inner) sum = sum + (log ? get(dy + d) : get(dy + d) * get(y + d));
+  const V sum = sum_rows<V>(dim, [&](int64_t d) {
+    const V g = get(dy + d * inner);
+    return log ? g : g * get(y + d * inner);
+  });
   for (int64_t d = 0; d < dim * inner; d += inner) {
     const V g = get(dy + d), p = get(y + d);
     const V r = log ? g - exp(p) * sum : p * (g - sum);
@@ -323,21 +337,24 @@ void backward_columns(const S* dy, const S* y, S* dx, int64_t dim, int64_t inner
   }
 }
 
-// The same for a band; work: 2 * dim rows of `padded` columns, and one more.
+// The same for a band; work: 2 * dim rows of `padded` columns, and two more.
 template <class S>
 void backward_band(const S* dy, const S* y, S* dx, int64_t dim, int64_t inner, int64_t width, int64_t padded,
                    bool log, Acc<S>* work) {
   using A = Acc<S>;
   using V = Vec<A>;
-  A *gradients = work, *results = work + dim * padded, *sum = results + dim * padded;
-  for (int64_t c = 0; c < padded; ++c) sum[c] = 0;
-  for (int64_t d = 0; d < dim; ++d)
+  A *gradients = work, *results = work + dim * padded, *sum = results + dim * padded, *part = sum + padded;
+  std::fill_n(sum, 2 * padded, A(0));
+  for (int64_t d = 0; d < dim; ++d) {
     each_vector<S>(width, [&](int64_t c, auto get, auto) {
       const V g = get(dy + d * inner + c), p = get(y + d * inner + c);
       store(gradients + d * padded + c, g);
       store(results + d * padded + c, p);
-      store(sum + c, load(sum + c) + (log ? g : g * p));
+      store(part + c, load(part + c) + (log ? g : g * p));
     });
+    if (d + 1 < dim && (d + 1) % kSumRows != 0) continue;
+    for (int64_t c = 0; c < padded; ++c) sum[c] += std::exchange(part[c], A(0));
+  }
   for (int64_t d = 0; d < dim; ++d)
     each_vector<S>(width, [&](int64_t c, auto, auto put) {
       const V g = load(gradients + d * padded + c), p = load(results + d * padded + c), s = load(sum + c);
