@@ -24,10 +24,6 @@ class ExpandingArray {
   ExpandingArray(ArrayRef<T> values) : ExpandingArray(values.vec()) {}  // NOLINT
   ExpandingArray(T value) { values_.fill(value); }                      // NOLINT
   ExpandingArray(const std::array<T, D>& values) : values_(values) {}   // NOLINT
-  // As layers read braces: {n} is n for all.
-  static ExpandingArray of_braces(std::initializer_list<T> values) {
-    return values.size() == 1 ? ExpandingArray(*values.begin()) : ExpandingArray(values);
-  }
   std::array<T, D>& operator*() { return values_; }
   const std::array<T, D>& operator*() const { return values_; }
   std::array<T, D>* operator->() { return &values_; }
@@ -38,5 +34,11 @@ class ExpandingArray {
  private:
   std::array<T, D> values_;
 };
+
+// As layers read braces: {n} is n for all.
+template <class Array, class T>
+Array of_braces(std::initializer_list<T> values) {
+  return values.size() == 1 ? Array(*values.begin()) : Array(values);
+}
 
 }  // namespace vesta

@@ -70,5 +70,13 @@ ModulePtr<Module> Cloneable<Derived>::clone(std::optional<Device> device) const 
     template <class Holder, std::enable_if_t<std::is_same_v<Holder, ModuleHolder<Name##Impl>>, int> = 0> \
     Name(Holder holder) : ModuleHolder<Name##Impl>(std::move(holder)) {}                                 \
   }
+// The same where the first argument of NameImpl may stand in braces: Name{3}, Name({3, 2}).
+#define VESTA_LAYER_OF_BRACES(Name, Argument, Element)                                 \
+  VESTA_LAYER_CLONE(Name##Impl);                                                       \
+  class Name : public ModuleHolder<Name##Impl> {                                       \
+   public:                                                                             \
+    using ModuleHolder<Name##Impl>::ModuleHolder;                                      \
+    Name(std::initializer_list<Element> values) : Name(of_braces<Argument>(values)) {} \
+  }
 
 }  // namespace vesta::nn

@@ -148,12 +148,6 @@ class UnfoldImpl : public Cloneable<UnfoldImpl> {
   Tensor forward(const Tensor& input) { return functional::unfold(input, options); }
   UnfoldOptions options;
 };
-VESTA_LAYER_CLONE(UnfoldImpl);
-class Unfold : public ModuleHolder<UnfoldImpl> {
- public:
-  using ModuleHolder<UnfoldImpl>::ModuleHolder;
-  Unfold(std::initializer_list<int64_t> kernel_size)
-      : Unfold(UnfoldOptions(ExpandingArray<2>(kernel_size))) {}
-};
+VESTA_LAYER_OF_BRACES(Unfold, ExpandingArray<2>, int64_t);
 
 }  // namespace vesta::nn

@@ -29,26 +29,21 @@ Tensor pad_spatial(const char* layer, const Tensor& input, IntArrayRef padding, 
 void describe_padding(std::ostream& out, const char* layer, IntArrayRef padding, const double* value);
 }  // namespace detail
 
-#define VESTA_NN_PAD(Name, D, mode)                                                                   \
-  using Name##Options = PadOptions<D>;                                                                \
-  class Name##Impl : public Cloneable<Name##Impl> {                                                   \
-   public:                                                                                            \
-    Name##Impl(ExpandingArray<2 * D> padding) : options(padding) {}                                   \
-    explicit Name##Impl(const Name##Options& o) : options(o) {}                                       \
-    void describe(std::ostream& out) const override {                                                 \
-      detail::describe_padding(out, #Name, options.padding(), nullptr);                               \
-    }                                                                                                 \
-    Tensor forward(const Tensor& input) {                                                             \
-      return detail::pad_spatial(#Name, input, options.padding(), mode, 0);                           \
-    }                                                                                                 \
-    Name##Options options;                                                                            \
-  };                                                                                                  \
-  VESTA_LAYER_CLONE(Name##Impl);                                                                      \
-  class Name : public ModuleHolder<Name##Impl> {                                                      \
-   public:                                                                                            \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                                                     \
-    Name(std::initializer_list<int64_t> padding) : Name(ExpandingArray<2 * D>::of_braces(padding)) {} \
-  }
+#define VESTA_NN_PAD(Name, D, mode)                                         \
+  using Name##Options = PadOptions<D>;                                      \
+  class Name##Impl : public Cloneable<Name##Impl> {                         \
+   public:                                                                  \
+    Name##Impl(ExpandingArray<2 * D> padding) : options(padding) {}         \
+    explicit Name##Impl(const Name##Options& o) : options(o) {}             \
+    void describe(std::ostream& out) const override {                       \
+      detail::describe_padding(out, #Name, options.padding(), nullptr);     \
+    }                                                                       \
+    Tensor forward(const Tensor& input) {                                   \
+      return detail::pad_spatial(#Name, input, options.padding(), mode, 0); \
+    }                                                                       \
+    Name##Options options;                                                  \
+  };                                                                        \
+  VESTA_LAYER_OF_BRACES(Name, ExpandingArray<2 * D>, int64_t)
 #define VESTA_NN_CONSTANT_PAD(Name, D)                                                         \
   using Name##Options = ConstantPadOptions<D>;                                                 \
   class Name##Impl : public Cloneable<Name##Impl> {                                            \

@@ -29,12 +29,7 @@ void describe_lp(std::ostream& out, const char* name, double norm_type, IntArray
     VESTA_NN_POOL_EXTRA                                                   \
     Name##Options options;                                                \
   };                                                                      \
-  VESTA_LAYER_CLONE(Name##Impl);                                          \
-  class Name : public ModuleHolder<Name##Impl> {                          \
-   public:                                                                \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                         \
-    Name(std::initializer_list<Element> first) : Name(Argument(first)) {} \
-  }
+  VESTA_LAYER_OF_BRACES(Name, Argument, Element)
 
 #define VESTA_NN_POOL_EXTRA
 VESTA_NN_POOL_CLASS(AvgPool1d, ExpandingArray<1>, int64_t);
@@ -71,23 +66,18 @@ VESTA_NN_FRACTIONAL(FractionalMaxPool3d, 3);
 #undef VESTA_NN_FRACTIONAL
 
 // forward takes the pooled tensor, its positions and, where pooling lost it, the size before.
-#define VESTA_NN_UNPOOL(Name, D)                                                                          \
-  class Name##Impl : public Cloneable<Name##Impl> {                                                       \
-   public:                                                                                                \
-    Name##Impl(ExpandingArray<D> kernel_size) : options(kernel_size) {} /* NOLINT: implicit */            \
-    explicit Name##Impl(const Name##Options& o) : options(o) {}                                           \
-    void describe(std::ostream& out) const override;                                                      \
-    Tensor forward(const Tensor& input, const Tensor& indices,                                            \
-                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt);                \
-    VESTA_FORWARD_DEFAULTS({2, AnyValue(std::optional<std::vector<int64_t>>())})                          \
-    Name##Options options;                                                                                \
-  };                                                                                                      \
-  VESTA_LAYER_CLONE(Name##Impl);                                                                          \
-  class Name : public ModuleHolder<Name##Impl> {                                                          \
-   public:                                                                                                \
-    using ModuleHolder<Name##Impl>::ModuleHolder;                                                         \
-    Name(std::initializer_list<int64_t> kernel_size) : Name(ExpandingArray<D>::of_braces(kernel_size)) {} \
-  }
+#define VESTA_NN_UNPOOL(Name, D)                                                               \
+  class Name##Impl : public Cloneable<Name##Impl> {                                            \
+   public:                                                                                     \
+    Name##Impl(ExpandingArray<D> kernel_size) : options(kernel_size) {} /* NOLINT: implicit */ \
+    explicit Name##Impl(const Name##Options& o) : options(o) {}                                \
+    void describe(std::ostream& out) const override;                                           \
+    Tensor forward(const Tensor& input, const Tensor& indices,                                 \
+                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt);     \
+    VESTA_FORWARD_DEFAULTS({2, AnyValue(std::optional<std::vector<int64_t>>())})               \
+    Name##Options options;                                                                     \
+  };                                                                                           \
+  VESTA_LAYER_OF_BRACES(Name, ExpandingArray<D>, int64_t)
 VESTA_NN_UNPOOL(MaxUnpool1d, 1);
 VESTA_NN_UNPOOL(MaxUnpool2d, 2);
 VESTA_NN_UNPOOL(MaxUnpool3d, 3);
@@ -107,7 +97,7 @@ VESTA_NN_UNPOOL(MaxUnpool3d, 3);
    public:                                                                                           \
     using ModuleHolder<Name##Impl>::ModuleHolder;                                                    \
     Name(double norm_type, std::initializer_list<int64_t> kernel_size)                               \
-        : Name(Name##Options(norm_type, ExpandingArray<D>::of_braces(kernel_size))) {}               \
+        : Name(Name##Options(norm_type, of_braces<ExpandingArray<D>>(kernel_size))) {}               \
   }
 VESTA_NN_LP_POOL(LPPool1d, 1);
 VESTA_NN_LP_POOL(LPPool2d, 2);

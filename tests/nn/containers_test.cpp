@@ -32,6 +32,10 @@ TEST(Sequential, CallsUnpoolingWithItsLastArgumentLeftOut) {
 }
 
 TEST(Braces, OfOneNumberMeanThatNumberForAllDims) {
+  EXPECT_EQ(MaxPool2d{2}(zeros({1, 1, 4, 6})).sizes(), IntArrayRef({1, 1, 2, 3}));
+  EXPECT_EQ(AvgPool3d{2}(zeros({1, 1, 4, 6, 2})).sizes(), IntArrayRef({1, 1, 2, 3, 1}));
+  EXPECT_EQ(AdaptiveAvgPool2d{1}(zeros({1, 1, 4, 6})).sizes(), IntArrayRef({1, 1, 1, 1}));
+  EXPECT_EQ(Unfold{2}(zeros({1, 1, 3, 3})).sizes(), IntArrayRef({1, 4, 4}));
   EXPECT_EQ(ReflectionPad2d{1}(zeros({1, 1, 3, 4})).sizes(), IntArrayRef({1, 1, 5, 6}));
   EXPECT_EQ(
       MaxUnpool3d { 3 } -> options.kernel_size()->at(2), 3);
